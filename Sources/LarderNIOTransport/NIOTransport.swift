@@ -20,7 +20,7 @@ import NIOSSL
 ///   that and before a byte of the response costs a second attempt, on a new connection, if the request is idempotent
 ///   and its content can be read again (RFC 9112 section 9.3.1); other requests fail
 ///   (`TransportError.lostKeptConnection`). A server that reports that it did not process the request (RFC 9113 section
-///   8.7) also causes a second attempt. Nothing else is sent twice.
+///   8.7) also causes a second attempt, if the content can be read again. Nothing else is sent twice.
 /// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB. Once the server
 ///   has closed the connection, everything that the system holds is read.
 /// - A final response that arrives while the request's content is still being sent is delivered; no more content is

@@ -95,7 +95,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
 
     /// The kind of error, by what the caller can do about it.
     public var code: Code
-    /// What went wrong and where. Also how to fix it, unless a call does that, which `remedy` names.
+    /// The cause and the place of the error. Also how to fix it, unless a call does that, which `remedy` names.
     public var message: String
     /// The call or setting that helps; nil if there is none.
     public var remedy: Remedy?

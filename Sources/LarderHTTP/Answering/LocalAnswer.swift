@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 
-/// What the store alone can say to a request.
+/// The answer that the store alone can give to a request.
 package enum LocalAnswer: Sendable {
     /// The answer: from the store, or a refusal.
     case response(FetchResponse)
@@ -24,7 +24,7 @@ struct LocalResult: Sendable {
     }
 }
 
-/// A request that the store cannot answer, with what was found for it.
+/// A request that the store cannot answer, with the stored responses found for it.
 package struct LoadRequest: Sendable {
     /// The client's request.
     package internal(set) var request: HTTPRequest

@@ -1,6 +1,6 @@
-/// Why a fetch has no answer. A miss is not an error; a miss that may not be loaded is.
+/// The reason that a fetch has no answer. A miss is not an error; a miss that may not be loaded is.
 public struct FetchError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong, and so what the caller can do about it.
+    /// The kind of error, by what the caller can do about it.
     public struct Code: Sendable, Hashable, CaseIterable, CustomStringConvertible {
         private enum Value: String, Sendable, CaseIterable {
             case invalidURL, notCached, unknownPolicy, policyFailed, origin, overloaded, timedOut, cancelled, tooLarge
@@ -12,7 +12,7 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
 
         /// The URL cannot be parsed, or is neither http nor https.
         public static let invalidURL = Code(.invalidURL)
-        /// Nothing usable is stored, and the policy or the offline mode forbids to load it.
+        /// Nothing usable is stored, and the policy or the offline mode forbids loading.
         public static let notCached = Code(.notCached)
         /// No policy is registered under the id.
         public static let unknownPolicy = Code(.unknownPolicy)
@@ -20,7 +20,7 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
         public static let policyFailed = Code(.policyFailed)
         /// The origin cannot be reached or gave no valid answer: see ``FetchError/transport``.
         public static let origin = Code(.origin)
-        /// Too many requests wait for the origin already; this one was not sent. Trying later may help.
+        /// Too many requests already wait for the origin; this one was not sent. Trying later may help.
         public static let overloaded = Code(.overloaded)
         /// A time limit passed while waiting for the origin, or for a place among the requests to it.
         public static let timedOut = Code(.timedOut)
@@ -36,24 +36,24 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
         public var description: String { value.rawValue }
     }
 
-    /// What went wrong.
+    /// The kind of error, by what the caller can do about it.
     public let code: Code
     /// The URL asked for.
     public let url: String
-    /// What happened, in words; names the URL, and says what the cause says.
+    /// The error in words, with the URL and the message of the cause.
     public let message: String
-    /// The error underneath: a ``TransportError`` for ``Code/origin``, ``Code/overloaded`` and ``Code/timedOut``, what
-    /// a policy threw for ``Code/policyFailed``.
+    /// The underlying error: a ``TransportError`` for ``Code/origin``, ``Code/overloaded`` and ``Code/timedOut``, the
+    /// error that a policy threw for ``Code/policyFailed``.
     public let cause: (any Error)?
 
-    /// What the transport said; nil where it was not the transport that failed.
+    /// The error of the transport; nil if something other than the transport failed.
     public var transport: TransportError? { code == .policyFailed ? nil : cause as? TransportError }
 
     /// Makes an error.
     /// - Parameters:
-    ///   - code: what went wrong.
+    ///   - code: the kind of error.
     ///   - url: the URL asked for.
-    ///   - message: what happened; names the URL.
+    ///   - message: the error in words; names the URL.
     ///   - cause: the error underneath. Default: none.
     public init(_ code: Code, url: String, _ message: String, cause: (any Error)? = nil) {
         self.code = code

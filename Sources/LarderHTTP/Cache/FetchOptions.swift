@@ -1,51 +1,51 @@
 import HTTPTypes
 import Larder
 
-/// How urgent a fetch is among those that wait for one host.
+/// The urgency of a fetch among those that wait for one host.
 public enum FetchPriority: UInt8, Sendable, Hashable, Comparable {
-    /// Goes after everything else.
+    /// After all others.
     case low
-    /// In between.
+    /// Between the others.
     case normal
-    /// Goes first.
+    /// Before all others.
     case high
 
-    /// Less urgent before more urgent.
+    /// Orders from less urgent to more urgent.
     public static func < (left: FetchPriority, right: FetchPriority) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// How far a body has come.
+/// The progress of a body.
 public struct FetchProgress: Sendable, Hashable {
-    /// Bytes that were read.
+    /// Bytes read so far.
     public let bytes: Int64
-    /// Bytes there are, where that is known.
+    /// Bytes in all, if the number is known.
     public let total: Int64?
 }
 
-/// What one fetch wants other than the cache's configuration says. Nil: as configured.
+/// Settings of one fetch that differ from the cache's configuration. Nil: as configured.
 public struct FetchOptions: Sendable {
-    /// What may be taken, stored and asked. Default: the cache's.
+    /// The policy for reading the store, writing to it and asking the origin. Default: the cache's.
     public var policy: CachePolicy
-    /// The number of a registered policy, which takes the place of ``policy``'s way to use what is stored.
+    /// The number of a registered policy, which replaces the way in which ``policy`` uses stored responses.
     public var policyID: Int?
     /// Overrides the response's lifetime, in seconds.
     public var secondsToCache: Int64?
-    /// False stores whatever the response says.
+    /// False stores the response even if it forbids that.
     public var respectsCacheControl: Bool?
-    /// Whether the response is kept across sessions.
+    /// The storage policy: it decides if the response is kept across sessions.
     public var storagePolicy: StoragePolicy?
-    /// How the key is made.
+    /// The policy that makes the key.
     public var keyPolicy: KeyPolicy?
     /// True: no connection is attempted; without a usable stored response the fetch ends with
     /// ``FetchError/Code/notCached``.
     public var isOffline: Bool
-    /// Tags for the entry, in addition to those that the response brings.
+    /// Tags for the entry, in addition to those of the response.
     public var tags: [String]
     /// Time limits.
     public var timeouts: Timeouts?
-    /// How urgent it is. Default: normal.
+    /// Its urgency. Default: normal.
     public var priority: FetchPriority
-    /// Told of every piece of the body that is read, on the reader's task.
+    /// Called for every piece of the body that is read, on the reader's task.
     public var onProgress: (@Sendable (FetchProgress) -> Void)?
 
     /// Makes options. Each parameter sets the property of its name, and has the default that the property states.

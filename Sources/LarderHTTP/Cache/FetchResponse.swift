@@ -1,15 +1,15 @@
 import HTTPCaching
 import HTTPTypes
 
-/// The answer to a fetch: what a client is to see, and where it came from.
+/// The answer to a fetch: the response for the client, and its source.
 public struct FetchResponse: Sendable {
-    /// Where an answer came from.
+    /// The source of an answer.
     public enum Source: String, Sendable, Hashable {
         /// The origin, now.
         case network
         /// The store; fresh.
         case hit
-        /// The store, after the origin said that it is still right.
+        /// The store, after the origin confirmed that it is still current.
         case revalidated
         /// The store; stale, which the response or the policy allows.
         case stale
@@ -21,24 +21,24 @@ public struct FetchResponse: Sendable {
     public var head: HTTPResponse
     /// The content.
     public var body: ResponseBody
-    /// Where it came from.
+    /// The source of the answer.
     public var source: Source
     /// The status of the stored response that was used; nil for an answer from the network.
     public var storedStatus: Int?
-    /// The status with which the origin answered now; nil when it was not asked or gave no answer.
+    /// The status with which the origin answered now; nil if it was not asked or gave no answer.
     public var originStatus: Int?
-    /// Why the origin gave no answer now, where a stored one hides that; nil when it was not asked.
+    /// The reason that the origin gave no answer now, if a stored one hides that; nil if it was not asked.
     public var originError: FetchError?
     /// The age in seconds (RFC 9111 section 4.2.3); nil for an answer that was not stored.
     public var ageSeconds: Int64?
-    /// Seconds of freshness left, negative when stale; nil where nothing says.
+    /// Seconds of freshness left, negative when stale; nil if it is not known.
     public var freshSeconds: Int64?
-    /// What was put into `Cache-Status` (RFC 9211).
+    /// The contents of `Cache-Status` (RFC 9211).
     public var cacheStatus: CacheStatus?
-    /// Whether the response is being stored.
+    /// True if the response is being stored.
     public var isStored: Bool
 
-    /// An answer that no cache made.
+    /// An answer without a cache.
     package init(head: HTTPResponse, body: ResponseBody, source: Source) {
         self.init(
             head: head, body: body, source: source, storedStatus: nil, originStatus: nil, originError: nil,
@@ -62,6 +62,6 @@ public struct FetchResponse: Sendable {
         self.isStored = isStored
     }
 
-    /// Whether the cache refused to ask the origin: `only-if-cached` (RFC 9111 section 5.2.1.7).
+    /// True if the cache refused to ask the origin: `only-if-cached` (RFC 9111 section 5.2.1.7).
     package var isRefusal: Bool { source == .network && originStatus == nil && !isStored }
 }

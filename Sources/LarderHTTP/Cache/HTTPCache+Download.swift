@@ -10,18 +10,19 @@ import SystemPackage
 #endif
 
 extension HTTPCache {
-    /// Fetches into a new file, in bounded memory. The file appears under its name when it is whole.
+    /// Fetches into a new file, in bounded memory. The file appears under its name when it is complete.
     ///
-    /// Until then it has another name in the same directory, which starts with `.larder-` and which only a process that
-    /// dies leaves behind.
+    /// Until then it has a temporary name in the same directory, which starts with `.larder-`. Only a process that dies
+    /// leaves such a file behind.
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
-    ///   - path: where the content goes, whatever the status of the answer; nothing may be there. Its directory exists.
-    ///   - options: what this request wants other than the configuration says.
+    ///   - path: the path of the new file, which gets the content whatever the status of the answer. Its directory has
+    ///     to exist, and the file must not.
+    ///   - options: settings of this request that differ from the configuration.
     /// - Returns: the answer, whose body has been read.
-    /// - Throws: ``FetchError``; `LarderError` where the store cannot be read; `Errno` where the file cannot be
-    ///   written. No file is left then.
+    /// - Throws: ``FetchError``; `LarderError` if the store cannot be read; `Errno` if the file cannot be written. No
+    ///   file is left then.
     @discardableResult
     public func download(
         _ request: HTTPRequest, to path: FilePath, _ options: FetchOptions = FetchOptions()

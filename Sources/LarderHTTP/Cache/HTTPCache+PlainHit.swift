@@ -1,10 +1,10 @@
 import HTTPCaching
 import Larder
 
-/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid inside the call it is handed to
-/// only.
+/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid only inside the call that receives
+/// it.
 package struct PlainHit {
-    /// Where the bytes of the content are.
+    /// The place of the bytes of the content.
     package enum Content {
         /// In the store's mapping.
         case bytes(UnsafeRawBufferPointer)
@@ -14,9 +14,9 @@ package struct PlainHit {
 
     /// The status code.
     package let status: Int
-    /// The stored fields as they go over the connection: `name: value` and CR LF for each, without `Age`.
+    /// The stored fields in the form for the connection: `name: value` and CR LF for each, without `Age`.
     package let fields: UnsafeRawBufferPointer
-    /// Whether ``fields`` has a `Content-Length`.
+    /// True if ``fields`` has a `Content-Length`.
     package let hasContentLength: Bool
     /// The age for the `Age` field, in seconds.
     package let ageSeconds: Int64
@@ -71,18 +71,18 @@ struct PlainHitLookup: Sendable {
 }
 
 extension HTTPCache {
-    /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be
-    /// asked.
+    /// True if ``withPlainHit(_:_:)`` can find anything: the default key is the URL, and no other part of the
+    /// configuration takes part in the answer.
     package var hasPlainHits: Bool {
         configuration.keyPolicy.isDefault && configuration.authorization == nil
             && context.isPlain.load(ordering: .relaxed)
     }
 
     /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does
-    /// not, if there is none that can be sent unchanged: then ask ``answer(_:hasContent:)``.
+    /// not run it if no answer can be sent unchanged: then call ``answer(_:hasContent:)``.
     ///
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
-    ///   - body: copies what it needs, and is quick.
+    ///   - body: copies the bytes it needs, and must return quickly.
     package func withPlainHit(_ key: Key, _ body: (PlainHit) -> Void) { plainHits.visit(key, body) }
 }

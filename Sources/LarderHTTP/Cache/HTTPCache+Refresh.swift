@@ -1,23 +1,24 @@
 import HTTPTypes
 
-/// What is stored, at once, and what the origin says of it, later.
+/// The stored response, immediately, and the answer of the origin, later.
 public struct RefreshingResponse: Sendable {
-    /// What was stored, fresh or not; nil for nothing.
+    /// The stored response, fresh or not; nil if there was none.
     public let cached: FetchResponse?
     /// The answer after asking the origin. Cancelling it cancels the request.
     public let refreshed: Task<FetchResponse, any Error>
 }
 
 extension HTTPCache {
-    /// Returns what is stored at once, fresh or not, and asks the origin in the background; the caller can await both.
+    /// Returns the stored response immediately, fresh or not, and asks the origin in the background; the caller can
+    /// await both.
     ///
-    /// The answer of the origin is stored as ever. Looks the store up on the calling thread.
+    /// The answer of the origin is stored as usual. Looks up the store on the calling thread.
     ///
     /// - Parameters:
     ///   - request: scheme (`http` or `https`), authority, path and fields.
-    ///   - options: what this request wants other than the configuration says.
-    /// - Returns: what is stored, if anything is, and the refreshed response to come.
-    /// - Throws: the errors of a key policy; everything else comes with ``RefreshingResponse/refreshed``.
+    ///   - options: settings of this request that differ from the configuration.
+    /// - Returns: the stored response, if there is one, and the refreshed response to come.
+    /// - Throws: the errors of a key policy; ``RefreshingResponse/refreshed`` has all other errors.
     public func fetchRefreshing(
         _ request: HTTPRequest, _ options: FetchOptions = FetchOptions()
     ) throws(FetchError) -> RefreshingResponse {
@@ -31,9 +32,9 @@ extension HTTPCache {
     ///
     /// - Parameters:
     ///   - request: scheme (`http` or `https`), authority, path and fields.
-    ///   - options: what this request wants other than the configuration says.
-    /// - Returns: what is stored, if anything is, and the refreshed response to come.
-    /// - Throws: the errors of a key policy; everything else comes with ``RefreshingResponse/refreshed``.
+    ///   - options: settings of this request that differ from the configuration.
+    /// - Returns: the stored response, if there is one, and the refreshed response to come.
+    /// - Throws: the errors of a key policy; ``RefreshingResponse/refreshed`` has all other errors.
     public func fetchRefreshing(
         _ request: HTTPRequest, _ options: FetchOptions = FetchOptions()
     ) async throws(FetchError) -> RefreshingResponse {

@@ -5,14 +5,14 @@ import SystemPackage
 
 /// Asking what is stored, and changing it, without a fetch.
 extension HTTPCache {
-    /// The key under which the response to a request is stored, or the list of its variants: what the key policy makes
-    /// of the request. For the key of the one that a request selects see `stored(_:body:_:)`.
+    /// The key under which the response to a request is stored, or the list of its variants, as the key policy makes it
+    /// from the request. For the key of the variant that a request selects see `stored(_:body:_:)`.
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
-    ///   - body: its content, where the key policy or the method (QUERY) makes it part of the key.
+    ///   - body: its content, if the key policy or the method (QUERY) makes it part of the key.
     ///   - options: their key policy counts.
-    /// - Returns: nil for a request that nothing is stored for.
+    /// - Returns: nil for a request for which nothing is stored.
     /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``.
     public func key(
         of request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
@@ -20,19 +20,19 @@ extension HTTPCache {
         try question(request, body, options).primary.map { Key($0) }
     }
 
-    /// The response that a request selects, fresh or stale, whole or not; nil if none is stored. No hit, no access, no
-    /// connection. Waits for the disk on the calling thread.
+    /// The response that a request selects, fresh or stale, complete or not; nil if none is stored. This counts neither
+    /// as a hit nor as an access, and makes no connection. Waits for the disk on the calling thread.
     ///
     ///     let stored = try cache.stored(HTTPCache.request(for: url))
     ///     if let stored, stored.isFresh { try store.pin(stored.key) }
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
-    ///   - body: its content, where that is part of the key.
+    ///   - body: its content, if that is part of the key.
     ///   - options: their key policy counts.
-    /// - Returns: what is known of it, ``ResponseSummary/key`` included.
-    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``; what
-    ///   `Store.get(_:includingExpired:)` throws.
+    /// - Returns: a summary of it, including ``ResponseSummary/key``.
+    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``; the errors of
+    ///   `Store.get(_:includingExpired:)`.
     public func stored(
         _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
     ) throws -> ResponseSummary? {
@@ -48,12 +48,13 @@ extension HTTPCache {
         try await store.perform { [self] in try stored(request, body: body, options) }
     }
 
-    /// The content of the response that a request selects, fresh or stale; nil if none is stored whole. No hit, no
-    /// access, no connection. The file it is in: `Body.withFileRange(_:)`. Waits for the disk on the calling thread.
+    /// The content of the response that a request selects, fresh or stale; nil if none is stored completely. This
+    /// counts neither as a hit nor as an access, and makes no connection. For its file use `Body.withFileRange(_:)`.
+    /// Waits for the disk on the calling thread.
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
-    ///   - body: its content, where that is part of the key.
+    ///   - body: its content, if that is part of the key.
     ///   - options: their key policy counts.
     /// - Throws: as `stored(_:body:_:)`.
     public func storedBody(
@@ -65,15 +66,15 @@ extension HTTPCache {
     }
 
     /// Changes how long the stored response that a request selects is fresh, until it is validated or replaced. Its
-    /// `Cache-Control` stays as it is, and its age counts on: other caches go by these.
+    /// `Cache-Control` stays as it is, and its age keeps counting: other caches rely on these.
     ///
     /// - Parameters:
     ///   - duration: from now on. Zero or less: it has to be validated before it is used again.
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
-    ///   - body: its content, where that is part of the key.
+    ///   - body: its content, if that is part of the key.
     ///   - options: their key policy counts.
-    /// - Returns: false if none is stored, or if others replace it all the time.
-    /// - Throws: as `stored(_:body:_:)`, and `LarderError` where the store cannot be written.
+    /// - Returns: false if none is stored, or if other callers keep replacing it.
+    /// - Throws: as `stored(_:body:_:)`, and `LarderError` if the store cannot be written.
     @discardableResult
     public func setFreshness(
         _ duration: Duration, of request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()

@@ -4,8 +4,8 @@ import Locks
 
 /// Storing responses that did not come over the cache's transport.
 extension HTTPCache {
-    /// Stores a response that the program holds, as if the origin had just sent it in answer to a request: under the
-    /// rules of the cache, the lifetime and tags of the options, and with what it invalidates.
+    /// Stores a response of the program, as if the origin had just sent it in answer to a request: under the rules of
+    /// the cache, with the lifetime and tags of the options, and with the usual invalidation.
     ///
     ///     var request = try HTTPCache.request(for: "https://example.org/news")
     ///     let response = HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"])
@@ -15,10 +15,10 @@ extension HTTPCache {
     ///   - response: status and fields, as an origin sends them.
     ///   - body: its content.
     ///   - request: the request that it answers; its fields count for `Vary`.
-    ///   - options: as for a fetch; their policy is not looked at.
-    /// - Returns: false if the rules do not let it be stored, or the store did not take it.
-    /// - Throws: ``FetchError``: a key policy that fails, content that is longer or shorter than
-    ///   `Content-Length` says; `LarderError` where the store cannot be read.
+    ///   - options: as for a fetch; their policy is ignored.
+    /// - Returns: false if the rules do not allow storing it, or the store did not accept it.
+    /// - Throws: ``FetchError``: a key policy that fails, content that is longer or shorter than `Content-Length` says;
+    ///   `LarderError` if the store cannot be read.
     @discardableResult
     public func store(
         _ response: HTTPResponse, body: [UInt8], for request: HTTPRequest, _ options: FetchOptions = FetchOptions()
@@ -38,12 +38,12 @@ extension HTTPCache {
     ///
     /// - Parameters:
     ///   - response: status and fields, as an origin sends them.
-    ///   - body: its content. An error ends the call, and what came before may be stored as a part (RFC 9111 section
+    ///   - body: its content. An error ends the call, and the bytes before it may be stored as a part (RFC 9111 section
     ///     3.3).
     ///   - request: the request that it answers; its fields count for `Vary`.
-    ///   - options: as for a fetch; their policy is not looked at.
-    /// - Returns: false if the rules do not let it be stored, or the store did not take it.
-    /// - Throws: ``FetchError``, and `LarderError` where the store cannot be read.
+    ///   - options: as for a fetch; their policy is ignored.
+    /// - Returns: false if the rules do not allow storing it, or the store did not accept it.
+    /// - Throws: ``FetchError``, and `LarderError` if the store cannot be read.
     @discardableResult
     public func store(
         _ response: HTTPResponse, body: TransportBody, for request: HTTPRequest,

@@ -4,14 +4,14 @@ import Locks
 
 /// The same for callers without a task.
 extension HTTPCache {
-    /// As `fetch(_:body:_:onInformational:)`, waiting on the calling thread: any thread but those of Swift's
-    /// cooperative pool, which must not wait. What is in the store is answered without a change of thread.
+    /// As `fetch(_:body:_:onInformational:)`, waiting on the calling thread: any thread except those of Swift's
+    /// cooperative pool, which must not wait. A stored response is returned without a change of thread.
     ///
     /// - Parameters:
     ///   - request: scheme (`http` or `https`), authority, path and fields. Fields of one connection are not passed on.
     ///   - body: the request's content; nil for none.
-    ///   - options: what this request wants other than the configuration says.
-    /// - Returns: the answer when its head is there; the body may still be arriving.
+    ///   - options: settings of this request that differ from the configuration.
+    /// - Returns: the answer when its head has arrived; the body may still be arriving.
     /// - Throws: ``FetchError``, and nothing else.
     public func fetchAndWait(
         _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions()
@@ -30,12 +30,12 @@ extension HTTPCache {
         }
     }
 
-    /// As `fetch(_:_:)` for a URL, waiting on the calling thread: any thread but those of Swift's cooperative pool.
+    /// As `fetch(_:_:)` for a URL, waiting on the calling thread: any thread except those of Swift's cooperative pool.
     ///
     /// - Parameters:
     ///   - url: absolute, with `http` or `https`.
-    ///   - options: what this request wants other than the configuration says.
-    /// - Returns: the answer when its head is there; the body may still be arriving.
+    ///   - options: settings of this request that differ from the configuration.
+    /// - Returns: the answer when its head has arrived; the body may still be arriving.
     /// - Throws: ``FetchError``, ``FetchError/Code/invalidURL`` included.
     public func fetchAndWait(_ url: String, _ options: FetchOptions = FetchOptions()) throws(FetchError)
         -> FetchResponse
@@ -70,12 +70,12 @@ private final class Waiting<Value: Sendable>: Sendable {
 }
 
 extension ResponseBody {
-    /// As `bytes(limit:)`, waiting on the calling thread: any thread but those of Swift's cooperative pool.
+    /// As `bytes(limit:)`, waiting on the calling thread: any thread except those of Swift's cooperative pool.
     ///
     /// - Parameter limit: the most that is read, in bytes. Default: 64 MiB.
     /// - Returns: all bytes.
-    /// - Throws: ``FetchError`` where the origin broke off or the body is longer than the limit, `LarderError` where
-    ///   the store cannot be read.
+    /// - Throws: ``FetchError`` if the origin broke off or the body is longer than the limit, `LarderError` if the
+    ///   store cannot be read.
     public func bytesAndWait(limit: Int = 64 << 20) throws -> [UInt8] {
         try HTTPCache.wait { () async -> Result<[UInt8], any Error> in
             do { return .success(try await bytes(limit: limit)) } catch { return .failure(error) }

@@ -11,10 +11,10 @@ import Locks
 ///
 /// Safe to use from any thread and task. Several caches, in this process or others, may share one store.
 public final class HTTPCache: Sendable {
-    /// The store behind it. Entries of others in it are left alone.
+    /// The store behind it. The cache does not touch other entries in it.
     public let store: Store
-    /// How it was told to behave. What has changed since: ``defaultPolicy``, ``defaultPolicyID``,
-    /// ``respectsCacheControl``, ``defaultLifetimeSeconds``.
+    /// The configuration that the cache was made with. Settings that may have changed since: ``defaultPolicy``,
+    /// ``defaultPolicyID``, ``respectsCacheControl``, ``defaultLifetimeSeconds``.
     public let configuration: HTTPCacheConfiguration
     let context: CacheContext
     let plainHits: PlainHitLookup
@@ -28,9 +28,9 @@ public final class HTTPCache: Sendable {
     /// Joins a store and a transport.
     ///
     /// - Parameters:
-    ///   - store: an open store, which stays the caller's to close, after ``drain()``.
+    ///   - store: an open store, which the caller closes, after ``drain()``.
     ///   - transport: carries requests to origins.
-    ///   - configuration: how the cache behaves.
+    ///   - configuration: the settings of the cache.
     public init(
         store: Store, transport: any Transport, configuration: HTTPCacheConfiguration = HTTPCacheConfiguration()
     ) {
@@ -51,30 +51,31 @@ public final class HTTPCache: Sendable {
         loader = Loader(context, questions, answering, builder, lookup, changes, origin)
     }
 
-    /// Offline mode: while true no connection is attempted, and what is not stored ends with
-    /// ``FetchError/Code/notCached``. Stale responses are used where RFC 9111 section 4.2.4 lets a disconnected cache.
+    /// Offline mode: while true no connection is attempted, and a fetch of a response that is not stored ends with
+    /// ``FetchError/Code/notCached``. Stale responses are used if RFC 9111 section 4.2.4 allows it for a disconnected
+    /// cache.
     public var isOffline: Bool {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
     }
 
-    /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has
-    /// read ahead, and what their tasks need. Bytes that ``ResponseBody`` has returned are not counted. Updated with
-    /// each piece.
+    /// Memory of loads, in bytes: the bytes that they hold for their readers and for the store, those that the
+    /// transport has read ahead, and the memory of their tasks. Bytes that ``ResponseBody`` has returned are not
+    /// counted. Updated with each piece.
     public var heldBytes: Int { loader.held.count + origin.heldBytes }
 
     // MARK: Fetching
 
-    /// Answers a request from the store, or from the origin, storing what may be stored.
+    /// Answers a request from the store or from the origin, and stores the response if that is allowed.
     ///
     /// - Parameters:
     ///   - request: scheme (`http` or `https`), authority, path and fields. Fields of one connection are not passed on.
     ///   - body: the request's content; nil for none.
-    ///   - options: what this request wants other than the configuration says.
-    ///   - onInformational: told of interim (1xx) responses.
-    /// - Returns: the answer when its head is there; the body may still be arriving. Every answer of the origin counts,
-    ///   whatever its status.
-    /// - Throws: ``FetchError``, once and nothing else.
+    ///   - options: settings of this request that differ from the configuration.
+    ///   - onInformational: called for interim (1xx) responses.
+    /// - Returns: the answer when its head has arrived; the body may still be arriving. Every answer of the origin
+    ///   counts, whatever its status.
+    /// - Throws: ``FetchError``, and nothing else.
     public func fetch(
         _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions(),
         onInformational: (@Sendable (HTTPResponse) async -> Void)? = nil
@@ -90,15 +91,15 @@ public final class HTTPCache: Sendable {
     ///
     /// - Parameters:
     ///   - url: absolute, with `http` or `https`.
-    ///   - options: what this request wants other than the configuration says.
-    /// - Returns: the answer when its head is there; the body may still be arriving.
+    ///   - options: settings of this request that differ from the configuration.
+    /// - Returns: the answer when its head has arrived; the body may still be arriving.
     /// - Throws: ``FetchError``, ``FetchError/Code/invalidURL`` included.
     public func fetch(_ url: String, _ options: FetchOptions = FetchOptions()) async throws(FetchError) -> FetchResponse
     {
         try await fetch(Self.request(for: url), body: nil, options)
     }
 
-    /// The request for a URL, with the parts in their places.
+    /// The request for a URL, with its parts in the right properties.
     ///
     /// - Parameters:
     ///   - url: absolute, with `http` or `https`. A fragment is left out.
@@ -127,14 +128,14 @@ public final class HTTPCache: Sendable {
 
     // MARK: Answering
 
-    /// What the store says to a request under the cache's default options, at once: for an event loop. Where that would
-    /// take waiting for a disk, the answer is to load, which asks the store again.
+    /// The store's immediate answer to a request under the cache's default options: for an event loop. If it would have
+    /// to wait for a disk, the answer is to load, which looks up the store again.
     package func answer(_ request: HTTPRequest, hasContent: Bool) throws(FetchError) -> LocalAnswer {
         let question = try question(request, hasContent: hasContent, body: nil, FetchOptions())
         return settle(try answering.answerAtOnce(question))
     }
 
-    /// What the store says to a request; the cooperative pool does not wait.
+    /// The store's answer to a request; the cooperative pool does not wait.
     package func answer(
         _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
     ) async throws(FetchError) -> LocalAnswer {
@@ -160,9 +161,9 @@ public final class HTTPCache: Sendable {
         return result.answer
     }
 
-    /// Loads what the store could not answer. Returns when the head of the answer is there.
+    /// Loads a response that the store could not give. Returns when the head of the answer has arrived.
     ///
-    /// ``Timeouts/total`` applies to each caller separately: a load that others wait for, too, continues without a
+    /// ``Timeouts/total`` applies to each caller separately: if other callers wait for a load, it continues without a
     /// caller whose time is over.
     package func load(
         _ pending: LoadRequest, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
@@ -172,11 +173,11 @@ public final class HTTPCache: Sendable {
 
     // MARK: Cancelling
 
-    /// Cancels every load of a URL; those who wait for one get ``FetchError/Code/cancelled``.
+    /// Cancels every load of a URL; callers that wait for one get ``FetchError/Code/cancelled``.
     ///
-    /// - Parameter url: compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a
-    ///   default port, an empty path and a fragment make no difference.
-    /// - Returns: how many loads were cancelled.
+    /// - Parameter url: compared in the form of keys (RFC 9110 section 4.2.3): the case of scheme and host, a default
+    ///   port, an empty path and a fragment make no difference.
+    /// - Returns: the number of loads cancelled.
     @discardableResult
     public func cancel(url: String) -> Int {
         let wanted = Self.normalized(url)
@@ -188,21 +189,21 @@ public final class HTTPCache: Sendable {
         return key.uri
     }
 
-    /// Cancels every load; those who wait for one get ``FetchError/Code/cancelled``.
+    /// Cancels every load; callers that wait for one get ``FetchError/Code/cancelled``.
     ///
-    /// - Returns: how many loads were cancelled.
+    /// - Returns: the number of loads cancelled.
     @discardableResult
     public func cancelAll() -> Int { loader.active.cancel { _ in true } }
 
-    /// Requests that wait because their host, or all together, have as many as they may.
+    /// Requests that wait because their host, or all hosts together, have as many requests as they may.
     public var waitingRequests: Int { origin.waitingRequests }
 
-    /// Returns when no load is under way: validations in the background, and bodies that are still arriving, included.
+    /// Returns when no load is under way, including validations in the background and bodies that are still arriving.
     public func drain() async { await loader.active.drain() }
 }
 
 extension FetchOptions {
-    /// The response with ``onProgress`` told of what is read.
+    /// The response, with ``onProgress`` called for every piece read.
     package func watched(_ response: FetchResponse) -> FetchResponse {
         guard let onProgress else { return response }
         var result = response

@@ -3,98 +3,98 @@ import HTTPTypes
 import Larder
 import Logging
 
-/// How an ``HTTPCache`` behaves.
+/// The settings of an ``HTTPCache``.
 public struct HTTPCacheConfiguration: Sendable {
-    /// The rules: private or shared cache, heuristics, what is stored. Default: a private cache.
+    /// The rules: private or shared cache, heuristics, the responses to store. Default: a private cache.
     public var caching = CachingOptions.privateCache
-    /// What ``CachePolicy/useDefault`` stands for. Default: ``CachePolicy/askIfModifiedWhenStale``.
+    /// The meaning of ``CachePolicy/useDefault``. Default: ``CachePolicy/askIfModifiedWhenStale``.
     public var defaultPolicy = CachePolicy.askIfModifiedWhenStale
-    /// The number of a registered policy that holds where a fetch names neither a policy nor a number. Nil:
-    /// ``defaultPolicy``. Default: nil.
+    /// The number of the registered policy for fetches that name neither a policy nor a number. Nil: ``defaultPolicy``.
+    /// Default: nil.
     public var defaultPolicyID: Int?
-    /// False stores responses to GET although they say `no-store`, `private` or nothing at all, for
+    /// False stores responses to GET even if they have `no-store`, `private` or no directive at all, for
     /// ``defaultLifetimeSeconds``. Default: true.
     public var respectsCacheControl = true
-    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds.
-    /// Default: 3,600.
+    /// The freshness in seconds of a response that is stored against its will and has no lifetime of its own. Default:
+    /// 3,600.
     public var defaultLifetimeSeconds: Int64 = 3_600
     /// Overrides the lifetime of every response, in seconds; the response's own `no-store` still holds. Nil: its own.
     public var secondsToCache: Int64?
-    /// Whether responses are kept across sessions. Default: permanent.
+    /// The storage policy: it decides if responses are kept across sessions. Default: permanent.
     public var storagePolicy = StoragePolicy.permanent
-    /// How keys are made. Default: the target URI.
+    /// The policy that makes keys. Default: the target URI.
     public var keyPolicy = KeyPolicy()
     /// The content codings that count in `Accept-Encoding`, the best first, such as `["br", "gzip"]`. The field of each
-    /// request is replaced by those of them that the client takes, or by `identity`, before it selects a stored
-    /// response and before it goes to the origin: a handful of variants instead of one for each spelling that a client
-    /// has. A request that refuses `identity` is left alone. Default: none, the field stays as it is.
+    /// request is replaced by those of them that the client accepts, or by `identity`, before it selects a stored
+    /// response and before it is sent to the origin. This gives a few variants instead of one for each spelling of the
+    /// field. A request that refuses `identity` is not changed. Default: none, the field stays as it is.
     public var foldedContentCodings: [String] = []
-    /// Whether responses to QUERY are stored, under a key that takes in the content of the request, its media type,
-    /// coding and language (RFC 10008 section 2.7). Default: true.
+    /// True stores responses to QUERY, under a key that includes the content of the request, its media type, coding and
+    /// language (RFC 10008 section 2.7). Default: true.
     public var cachesQueries = true
-    /// The most content of a QUERY that is held to make its key, in bytes, where it comes as a stream. A longer one is
-    /// passed on as it comes, and its response is not stored. Content that is in memory already has no limit. Default:
-    /// 256 KiB.
+    /// The most content of a QUERY that is held to make its key, in bytes, if it arrives as a stream. Longer content is
+    /// passed on as it arrives, and the response is not stored. Content that is already in memory has no limit.
+    /// Default: 256 KiB.
     public var queryContentLimit = 256 << 10
     /// Policies that requests name by number.
     public var registry = PolicyRegistry()
     /// Time limits of requests to origins.
     public var timeouts = Timeouts()
-    /// When a request that failed is tried again. Default: a second time, if it cannot have reached the origin.
+    /// The policy for sending a failed request again. Default: a second attempt, if the first cannot have reached the
+    /// origin.
     public var retries = RetryPolicy()
-    /// Requests at once to one host: the server that the transport sends them to (``Transport/endpoint(for:)``),
-    /// whatever names it goes by. Those with content that is still arriving get half of these places at most, so that
-    /// slow uploads leave room for others. Further requests wait, no longer than ``Timeouts/queue``. 1 or more;
-    /// default: 256.
+    /// Requests at the same time to one host: the server that the transport sends them to
+    /// (``Transport/endpoint(for:)``), whatever its names. Requests whose content is still arriving get at most half of
+    /// these places, so that slow uploads leave room for others. Further requests wait, no longer than
+    /// ``Timeouts/queue``. 1 or more; default: 256.
     public var requestsPerHost = 256
-    /// Requests that may wait for one host. One more fails at once with ``FetchError/Code/overloaded``. 0 or more;
+    /// Requests that may wait for one host. One more fails immediately with ``FetchError/Code/overloaded``. 0 or more;
     /// default: 1,024.
     public var waitingPerHost = 1_024
-    /// Requests at once. From 64 on, one host gets fewer as places get scarce, so that hosts that do not answer leave
-    /// room for others: at most the square of the places that are free, divided by this number. 1 or more; default:
+    /// Requests at the same time. From 64 on, one host gets fewer as places get scarce, so that hosts that do not
+    /// answer leave room for others: at most the square of the free places, divided by this number. 1 or more; default:
     /// 4,096.
     public var requestLimit = 4_096
-    /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
+    /// True lets misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true
-    /// How long after a request was sent others wait for the same answer while its head has not come. The next request
-    /// then asks the origin itself, and those after it wait for that answer. A request that hangs so does not keep
-    /// everyone waiting. More than zero; default: 10 s.
+    /// How long after a request was sent others wait for the same answer while its head has not arrived. The next
+    /// request then asks the origin itself, and those after it wait for that answer. So a request that hangs does not
+    /// keep all others waiting. More than zero; default: 10 s.
     public var collapsingWindow = Duration.seconds(10)
     /// How long a miss waits for another process that has the store open and loads the same response, before it asks
-    /// the origin itself. Only whole responses to GET are waited for, up to 4 MiB; a longer one is followed while it
-    /// arrives, if its length is known and it has a strong validator and no `Vary`. The wait takes at most half of what
-    /// ``Timeouts/total`` leaves. Zero: no wait. Default: 5 s.
+    /// the origin itself. It waits only for complete responses to GET, up to 4 MiB; a longer one is followed while it
+    /// arrives, if its length is known and it has a strong validator and no `Vary`. The wait takes at most half of the
+    /// time that ``Timeouts/total`` leaves. Zero: no wait. Default: 5 s.
     public var otherProcessWait = Duration.seconds(5)
     /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()
-    /// What happens to a load when its last reader leaves. Default: it continues if at most 1 MiB or 25 % is missing.
+    /// The policy for a load whose last reader leaves. Default: it continues if at most 1 MiB or 25 % is missing.
     public var abandonedLoads = AbandonedLoadPolicy()
     /// Fetches large representations in slices: the range of a request that the store cannot answer is widened to
-    /// multiples of this many bytes, which are stored; the client gets what it asked for. For players and download
-    /// managers that ask for many small ranges. 64 KiB to 16 MiB are of use. Nil: ranges are asked for as they come.
-    /// Default: nil.
+    /// multiples of this many bytes, which are stored; the client gets the range that it asked for. For players and
+    /// download managers that ask for many small ranges. Useful values are 64 KiB to 16 MiB. Nil: ranges are requested
+    /// unchanged. Default: nil.
     public var sliceBytes: Int64?
     /// The name in `Via`, for a proxy or gateway (RFC 9110 section 7.6.3). Nil: no `Via`. Default: nil.
     public var viaName: String?
-    /// Whether answers get a `Cache-Status` (RFC 9211) under `CachingOptions.cacheName`. Default: true.
+    /// True adds a `Cache-Status` (RFC 9211) to answers, under `CachingOptions.cacheName`. Default: true.
     public var addsCacheStatus = true
-    /// Response fields whose members become tags, by which responses can be listed and purged. Members are separated by
-    /// commas or spaces. Default: `Cache-Tag`, `Surrogate-Key`, `xkey`.
+    /// Response fields whose members become tags, for listing and purging responses. Members are separated by commas or
+    /// spaces. Default: `Cache-Tag`, `Surrogate-Key`, `xkey`.
     public var tagFields: [HTTPField.Name] = [.cacheTag, .surrogateKey, .xkey]
-    /// How long a response stays after it may last be served without asking the origin, so that it can still be
-    /// validated or serve as a fallback. The budget may displace it earlier. Default: 7 days.
+    /// How long a response is kept after the last moment at which it may be served without asking the origin, so that
+    /// it can still be validated or serve as a fallback. The budget may displace it earlier. Default: 7 days.
     public var retention = Duration.seconds(7 * 86_400)
-    /// Gives the `Authorization` for an origin (`https://example.org`), for requests that have none; kept out of the
-    /// store.
+    /// Gives the `Authorization` for an origin (`https://example.org`), for requests without one; it is not stored.
     public var authorization: (@Sendable (_ origin: String) -> String?)?
-    /// Where the time comes from. Default: the machine's clock.
+    /// The source of time. Default: the machine's clock.
     public var clock: any StoreClock = SystemClock()
-    /// Waits between two attempts, and between two looks at another process's load. Default: `ContinuousClock`.
+    /// Waits between two attempts, and between two checks of another process's load. Default: `ContinuousClock`.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
-    /// False where an origin can only be asked while a request waits for it: a stale response is validated first, which
-    /// `stale-while-revalidate` (RFC 5861 section 3) allows. Default: true.
+    /// False if an origin can only be asked while a request waits for it: then a stale response is validated first,
+    /// although `stale-while-revalidate` (RFC 5861 section 3) would allow serving it. Default: true.
     package var revalidatesInBackground = true
-    /// Where the cache tells what it could not store. Default: a logger labelled `larder.http`.
+    /// The logger for responses that could not be stored. Default: a logger labelled `larder.http`.
     public var logger = Logger(label: "larder.http")
 
     /// A private cache with default settings.
@@ -111,9 +111,9 @@ extension HTTPField.Name {
     static let host = HTTPField.Name("Host")!
 }
 
-/// When a request that failed is sent again.
+/// The policy for sending a failed request again.
 public struct RetryPolicy: Sendable, Hashable {
-    /// How often at most, not counting the first time. Default: 1.
+    /// The most repetitions, not counting the first attempt. Default: 1.
     public var limit: Int
     /// The wait before the first repetition; it doubles each time. Default: 50 ms.
     public var delay: Duration
@@ -128,6 +128,6 @@ public struct RetryPolicy: Sendable, Hashable {
         self.repeatsIdempotent = repeatsIdempotent
     }
 
-    /// Never.
+    /// No repetitions.
     public static let none = RetryPolicy(limit: 0)
 }

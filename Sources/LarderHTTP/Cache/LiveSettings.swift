@@ -20,27 +20,27 @@ struct LiveSettings: Sendable {
 
 /// Settings that hold for the requests that begin after a change.
 extension HTTPCache {
-    /// What ``CachePolicy/useDefault`` stands for. Begins as ``HTTPCacheConfiguration/defaultPolicy``.
+    /// The meaning of ``CachePolicy/useDefault``. Begins as ``HTTPCacheConfiguration/defaultPolicy``.
     public var defaultPolicy: CachePolicy {
         get { context.live.withLock { $0.defaultPolicy } }
         set { change { $0.defaultPolicy = newValue } }
     }
 
-    /// The number of a registered policy that holds where a fetch names neither a policy nor a number; nil:
-    /// ``defaultPolicy``. Begins as ``HTTPCacheConfiguration/defaultPolicyID``.
+    /// The number of the registered policy for fetches that name neither a policy nor a number; nil: ``defaultPolicy``.
+    /// Begins as ``HTTPCacheConfiguration/defaultPolicyID``.
     public var defaultPolicyID: Int? {
         get { context.live.withLock { $0.defaultPolicyID } }
         set { change { $0.defaultPolicyID = newValue } }
     }
 
-    /// False stores responses to GET although they say `no-store`, `private` or nothing at all. Begins as
+    /// False stores responses to GET even if they have `no-store`, `private` or no directive at all. Begins as
     /// ``HTTPCacheConfiguration/respectsCacheControl``.
     public var respectsCacheControl: Bool {
         get { context.live.withLock { $0.respectsCacheControl } }
         set { change { $0.respectsCacheControl = newValue } }
     }
 
-    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds; 0 or
+    /// The freshness in seconds of a response that is stored against its will and has no lifetime of its own; 0 or
     /// more. Begins as ``HTTPCacheConfiguration/defaultLifetimeSeconds``.
     public var defaultLifetimeSeconds: Int64 {
         get { context.live.withLock { $0.defaultLifetimeSeconds } }

@@ -2,21 +2,21 @@ import Larder
 
 /// The content of an answer: pieces of one byte or more.
 ///
-/// A stored body can be read any number of times. One that is still arriving is read once, by one reader at a time, who
-/// may be slow: what the store has taken waits there, not in memory.
+/// A stored body can be read any number of times. One that is still arriving is read once, by one reader at a time,
+/// which may be slow: bytes that the store has accepted wait there, not in memory.
 public struct ResponseBody: AsyncSequence, Sendable {
     /// A piece.
     public typealias Element = [UInt8]
 
-    /// Where the bytes are.
+    /// The place of the bytes.
     package enum Source: Sendable {
-        /// Here: in memory and in stored bodies, in this order.
+        /// Available: in memory and in stored bodies, in this order.
         case segments([Segment])
         /// Arriving: each call gives the next piece, nil at the end.
         case live(@Sendable () async throws -> [UInt8]?)
     }
 
-    /// A run of bytes that is there.
+    /// A run of available bytes.
     package enum Segment: Sendable {
         case bytes([UInt8])
         case stored(StoredBytes, Range<Int64>)
@@ -30,7 +30,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     }
 
     package let source: Source
-    /// The exact number of bytes; nil while the origin has not said it.
+    /// The exact number of bytes; nil while the origin has not given it.
     public let length: Int64?
 
     package init(_ segments: [Segment]) {
@@ -51,7 +51,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// - Returns: an iterator; one task at a time uses it.
     public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
 
-    /// Where the reading is.
+    /// The position of the reader.
     public struct Iterator: AsyncIteratorProtocol, Sendable {
         let source: Source
         var segment = 0
@@ -62,7 +62,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         /// The next piece.
         ///
         /// - Returns: at most 256 KiB of a stored body; nil at the end.
-        /// - Throws: ``FetchError`` where the origin broke off, `LarderError` where the store cannot be read.
+        /// - Throws: ``FetchError`` if the origin broke off, `LarderError` if the store cannot be read.
         public mutating func next() async throws -> [UInt8]? {
             let segments: [Segment]
             switch source {
@@ -94,9 +94,9 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// All bytes.
     ///
     /// - Parameter limit: the most that is read, in bytes. Default: 64 MiB.
-    /// - Returns: the whole body, or what no other reader has taken of one that is arriving.
-    /// - Throws: ``FetchError/Code/tooLarge`` beyond the limit, ``FetchError`` where the origin broke off,
-    ///   `LarderError` where the store cannot be read.
+    /// - Returns: the whole body or, of an arriving one, the part that no other reader has taken.
+    /// - Throws: ``FetchError/Code/tooLarge`` beyond the limit, ``FetchError`` if the origin broke off, `LarderError`
+    ///   if the store cannot be read.
     public func bytes(limit: Int = 64 << 20) async throws -> [UInt8] {
         var result: [UInt8] = []
         if let length, length <= limit { result.reserveCapacity(Int(length)) }

@@ -1,16 +1,16 @@
 import Larder
 import SystemPackage
 
-/// Bytes that lie in the store: a whole body, or one in progress, of which some ranges are there.
+/// Bytes in the store: a whole body, or some ranges of one in progress.
 ///
-/// What happens to the entry afterwards does not change them, not even if the body in progress is completed.
+/// Later changes of the entry do not affect them, not even the completion of the body in progress.
 package enum StoredBytes: Sendable {
     case complete(Body)
     case inProgress(PartialBody)
 
     /// The bytes of a range. Waits for the disk.
     ///
-    /// - Parameter range: offsets from the start of the body; of one in progress, within one range that is there.
+    /// - Parameter range: offsets from the start of the body; for one in progress, within one stored range.
     /// - Returns: as many bytes as the range has.
     /// - Throws: `LarderError`: `io`, `corruption`.
     package func bytes(in range: Range<Int64>) throws -> [UInt8] {
@@ -30,7 +30,7 @@ package enum StoredBytes: Sendable {
         }
     }
 
-    /// Runs `body` with the descriptor of the file that the bytes are in, at the same offsets; nil if they are in
+    /// Runs `body` with the descriptor of the file that contains the bytes, at the same offsets; nil if they are in
     /// memory.
     ///
     /// - Parameter body: gets the descriptor, which is valid inside it only, and must not be written to or closed.

@@ -1,7 +1,8 @@
 import Larder
 import Logging
 
-/// How a store is for those who use it: what failed of what they asked for, and what the store says itself.
+/// The health of a store from the point of view of its callers: the failures of their calls, and those that the store
+/// itself reports.
 package struct StoreHealth: Sendable {
     package let store: Store
     let watch: StoreWatch
@@ -13,10 +14,10 @@ package struct StoreHealth: Sendable {
 
     package init(_ store: Store, _ logger: Logger) { self.init(store, StoreWatch(logger)) }
 
-    /// Times that the store could not be read or written.
+    /// Number of times that the store could not be read or written.
     package var failures: UInt64 { watch.failures }
 
-    /// Takes over the count of what was used before.
+    /// Continues the count of the store used before.
     package func continueCounting(after failures: UInt64) { watch.add(failures) }
 
     /// See ``HTTPCache/storeTroubles()``.

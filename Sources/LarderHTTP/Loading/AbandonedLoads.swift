@@ -1,15 +1,15 @@
 import Locks
 
-/// Which loads continue when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are
-/// nearly done, so that the bytes already received are not wasted, and those that other processes may follow and could
-/// not continue, as the response has no strong validator. The others are given up; the bytes that they received stay as
-/// a part if it has one.
+/// The policy for loads whose last reader has left (``HTTPCacheConfiguration/abandonedLoads``). Loads continue if they
+/// are nearly done, so that the bytes already received are not wasted, or if other processes may follow them and could
+/// not continue them, because the response has no strong validator. The others are given up; the bytes that they
+/// received stay as a part if the response has a strong validator.
 public struct AbandonedLoadPolicy: Sendable, Hashable {
-    /// A load continues if no more than this is missing, in bytes. Default: 1 MiB.
+    /// A load continues if no more than this many bytes are missing. Default: 1 MiB.
     public var restBytes: Int64
-    /// Or if no more than this is missing of its length, in percent, 0...100. Default: 25.
+    /// It also continues if no more than this part of its length is missing, in percent, 0...100. Default: 25.
     public var restPercent: Int64
-    /// The most that continue at once. Default: 64; 0 gives all of them up.
+    /// The most loads that continue at the same time. Default: 64; 0 gives all of them up.
     public var limit: Int
 
     /// Makes a policy. Each parameter sets the property of its name, and has the default that the property states.

@@ -4,23 +4,23 @@ import Locks
 package final class HeldBytes: Sendable {
     private let total = Atomic<Int>(0)
 
-    /// Makes one that counts none.
+    /// Makes one with a count of zero.
     package init() {}
 
-    /// How many there are now.
+    /// The number of bytes held now.
     package var count: Int { total.load(ordering: .relaxed) }
 
-    /// What one holder has of them; none once it is gone.
+    /// The share of one holder; zero after it is released.
     package final class Share: Sendable {
         private let all: HeldBytes
         private let own = Atomic<Int>(0)
 
-        /// Makes a holder of nothing.
+        /// Makes a holder without bytes.
         package init(of all: HeldBytes) { self.all = all }
 
         deinit { set(0) }
 
-        /// Says how many bytes the holder has now.
+        /// Sets the number of bytes that the holder has now.
         package func set(_ count: Int) {
             let change = count - own.exchange(count, ordering: .relaxed)
             if change != 0 { all.total.add(change, ordering: .relaxed) }

@@ -1,24 +1,24 @@
 import Larder
 import Locks
 
-/// How long an origin that failed is remembered (``HTTPCacheConfiguration/originFailureMemory``).
+/// The policy for remembering an origin that failed (``HTTPCacheConfiguration/originFailureMemory``).
 ///
-/// While it is, requests that a stale response may answer get that at once, without asking; when the time is over, one
-/// of them asks again and the others still do not. A failure is a connection that could not be made or ended before an
-/// answer, and a time limit that passed; an answer of any status ends the memory. A request that failed while the
-/// origin answered others says something of that request only.
+/// While an origin is remembered, requests that a stale response may answer get that immediately, without asking. When
+/// the time is over, one of them asks again and the others still do not. A failure is a connection that could not be
+/// made or that ended before an answer, or a time limit that passed; an answer of any status ends the memory. If a
+/// request fails while the origin answers others, the failure concerns that request only.
 ///
-/// A request that no stale response may answer is sent all the same, for its failure would be certain otherwise. Only
-/// when ``attemptsBeforeFailingFast`` attempts in a row found no connection, and another request is asking at this
-/// moment, it ends with the failure that is remembered. An origin that takes connections and does not answer is still
-/// asked: otherwise a client that knows one slow path could keep all others from it.
+/// A request that no stale response may answer is sent anyway, as otherwise its failure would be certain. It ends with
+/// the remembered failure only if ``attemptsBeforeFailingFast`` attempts in a row found no connection, and another
+/// request is asking at this moment. An origin that accepts connections and does not answer is still asked: otherwise a
+/// client that knows one slow path could keep all others from it.
 public struct OriginFailureMemory: Sendable, Hashable {
-    /// After the first failure. Default: 1 s. It doubles with each that follows.
+    /// The time after the first failure. Default: 1 s. It doubles with each further one.
     public var first: Duration
-    /// At most. Default: 30 s.
+    /// The longest time. Default: 30 s.
     public var longest: Duration
-    /// Failures to connect in a row after which requests without a stale response do not all wait for another. Default:
-    /// 3.
+    /// Failures to connect in a row, after which requests without a stale response do not all wait for another attempt.
+    /// Default: 3.
     public var attemptsBeforeFailingFast: Int
 
     /// Makes a setting. Each parameter sets the property of its name, and has the default that the property states.

@@ -1,8 +1,9 @@
-/// What a fetch may take from the cache, put into it and ask of the origin: the eight policies, which combine.
+/// Permissions of a fetch to read the cache, to write to it and to ask the origin: the eight policies, which combine.
 ///
-/// One of the ways to use what is stored (``askIfModifiedWhenStale``, ``askIfModified``, ``onlyLoadIfNotCached``,
-/// ``doNotLoad``) with any of ``doNotRead``, ``doNotWrite`` and ``fallbackToCacheIfLoadFails``. Where several ways are
-/// given the one that loads least counts: ``doNotLoad``, then ``onlyLoadIfNotCached``, then ``askIfModified``.
+/// Combine one of the ways to use stored responses (``askIfModifiedWhenStale``, ``askIfModified``,
+/// ``onlyLoadIfNotCached``, ``doNotLoad``) with any of ``doNotRead``, ``doNotWrite`` and
+/// ``fallbackToCacheIfLoadFails``. If several ways are given, the one that loads least counts: ``doNotLoad``, then
+/// ``onlyLoadIfNotCached``, then ``askIfModified``.
 ///
 ///     // Ask every time; if that fails, take what is there, stale or not.
 ///     cache.fetch(request, FetchOptions(policy: [.askIfModified, .fallbackToCacheIfLoadFails]))
@@ -17,22 +18,22 @@ public struct CachePolicy: OptionSet, Sendable, Hashable, CustomStringConvertibl
 
     /// The cache's own default. Not to be combined.
     public static let useDefault: CachePolicy = []
-    /// Nothing is taken from the cache.
+    /// Takes nothing from the cache.
     public static let doNotRead = CachePolicy(rawValue: 1 << 0)
-    /// Nothing is put into the cache.
+    /// Puts nothing into the cache.
     public static let doNotWrite = CachePolicy(rawValue: 1 << 1)
-    /// What is fresh is used, what is stale is validated: RFC 9111 as it stands. The default.
+    /// Uses fresh responses and validates stale ones, as in RFC 9111. The default.
     public static let askIfModifiedWhenStale = CachePolicy(rawValue: 1 << 2)
-    /// What is stored is validated every time.
+    /// Validates stored responses every time.
     public static let askIfModified = CachePolicy(rawValue: 1 << 3)
-    /// What is stored is used, fresh or not.
+    /// Uses stored responses, fresh or not.
     public static let onlyLoadIfNotCached = CachePolicy(rawValue: 1 << 4)
-    /// What is stored is used, fresh or not; without it the fetch ends with ``FetchError/Code/notCached``.
+    /// Uses stored responses, fresh or not; without one the fetch ends with ``FetchError/Code/notCached``.
     public static let doNotLoad = CachePolicy(rawValue: 1 << 5)
-    /// When the origin fails, what is stored is used, fresh or not.
+    /// Uses a stored response, fresh or not, if the origin fails.
     public static let fallbackToCacheIfLoadFails = CachePolicy(rawValue: 1 << 6)
 
-    /// Every policy with the name it has on the command line.
+    /// Every policy with its name on the command line.
     public static let named: [(name: String, policy: CachePolicy)] = [
         ("default", .useDefault), ("do-not-read", .doNotRead), ("do-not-write", .doNotWrite),
         ("ask-if-modified-when-stale", .askIfModifiedWhenStale), ("ask-if-modified", .askIfModified),

@@ -2,16 +2,17 @@ import HTTPCaching
 import HTTPTypes
 import Larder
 
-/// Which requests count as asking for the same thing: how the primary cache key is made from a request.
+/// The way in which the primary cache key is made from a request: requests with the same key count as asking for the
+/// same thing.
 ///
 /// The default is RFC 9111's: the target URI. Everything else trades safety for hits, or the other way round: a key
-/// that leaves out what the origin looks at serves one answer for another.
+/// that leaves out a part that the origin uses serves one answer for another.
 public struct KeyPolicy: Sendable {
     /// Leaves out the whole query. Default: false.
     public var ignoresQuery = false
-    /// Leaves out the query parameters of these names (exact, as sent, before `=`).
+    /// Leaves out the query parameters with these names (exact, as sent, before `=`).
     public var ignoredParameters: Set<String> = []
-    /// Hosts that are treated as others: `["www.example.org": "example.org"]`; in lower case, with the port where it is
+    /// Hosts that are treated as others: `["www.example.org": "example.org"]`; in lower case, with the port if it is
     /// not the default one.
     public var hostAliases: [String: String] = [:]
     /// Adds the method, so that POST and the safe methods other than GET and HEAD (OPTIONS, PROPFIND, REPORT, SEARCH)
@@ -20,15 +21,15 @@ public struct KeyPolicy: Sendable {
     public var addsMethod = false
     /// Adds the SHA-256 of the request's content. Default: false.
     ///
-    /// Content that comes as a stream is not known when the key is made: such a request is passed on, and its response
-    /// is not stored. The same holds for a request that has content while neither this nor ``custom`` makes it part of
-    /// the key.
+    /// Content that arrives as a stream is not known when the key is made: such a request is passed on, and its
+    /// response is not stored. The same holds for a request that has content while neither this nor ``custom`` makes it
+    /// part of the key.
     public var addsBodyDigest = false
     /// Adds the values of these request fields.
     public var addedFields: [HTTPField.Name] = []
-    /// Adds a text of the application's, such as its version. Default: nil.
+    /// Adds a text of the application, such as its version. Default: nil.
     public var addedText: String?
-    /// Adds what this says of a request; runs last. Default: nil.
+    /// Adds the result of this function for a request; runs last. Default: nil.
     public var custom: (@Sendable (HTTPRequest) throws -> String)?
 
     /// The target URI alone.

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Locks
 
-/// A policy of the caller: decides whether a stored response may be used, and nothing else.
+/// A policy of the caller: it decides only if a stored response may be used.
 ///
 /// It neither loads nor stores; two values of one type with different settings can be used together under two ids.
 public protocol ReusePolicy: Sendable {
@@ -11,13 +11,13 @@ public protocol ReusePolicy: Sendable {
     func reuse(_ stored: StoredResponse, for request: HTTPRequest, now: Instant) throws -> Reuse
 }
 
-/// What a ``ReusePolicy`` says.
+/// The decision of a ``ReusePolicy``.
 public enum Reuse: Sendable, Hashable {
     /// Use it, fresh or not.
     case use
-    /// Do not use it: load, and store what comes.
+    /// Do not use it: load, and store the new response.
     case load
-    /// What RFC 9111 says.
+    /// Follow RFC 9111.
     case followRules
 }
 
@@ -35,11 +35,11 @@ public final class PolicyRegistry: Sendable {
         }
     }
 
-    /// Neither read nor written.
+    /// Stored responses are neither read nor written.
     public static let noCache = 0
-    /// What is stored is used, fresh or not; otherwise loaded.
+    /// Uses a stored response, fresh or not; otherwise loads.
     public static let cacheFirst = 1
-    /// Always loaded, and stored.
+    /// Always loads, and stores.
     public static let writeOnly = 2
     /// The lowest number for policies of the caller.
     public static let firstUserDefined = 100
@@ -51,11 +51,11 @@ public final class PolicyRegistry: Sendable {
     /// A registry with the built-in policies.
     public init() {}
 
-    /// Registers a policy; replaces what the number stood for. Safe to call from any thread.
+    /// Registers a policy; replaces any other under the number. Safe to call from any thread.
     ///
     /// - Parameters:
     ///   - policy: called on the thread or task of the request.
-    ///   - id: what ``FetchOptions/policyID`` names it by; ``firstUserDefined`` or above.
+    ///   - id: its number in ``FetchOptions/policyID``; ``firstUserDefined`` or above.
     /// - Returns: false, and nothing changes, for a number below ``firstUserDefined``.
     @discardableResult
     public func register(_ policy: any ReusePolicy, id: Int) -> Bool {
@@ -77,7 +77,7 @@ public final class PolicyRegistry: Sendable {
     /// The policy of the caller under a number.
     ///
     /// - Parameter id: the number it was registered under.
-    /// - Returns: nil for a number that is not in use, and for one of Larder's own.
+    /// - Returns: nil for a number that is not in use, and for a built-in policy.
     public func policy(id: Int) -> (any ReusePolicy)? {
         guard case .user(let policy)? = entry(id) else { return nil }
         return policy
@@ -94,7 +94,7 @@ public final class PolicyRegistry: Sendable {
     /// Removes every policy of a type. Safe to call from any thread.
     ///
     /// - Parameter type: the exact type.
-    /// - Returns: the numbers that are free now, ascending.
+    /// - Returns: the numbers that became free, ascending.
     @discardableResult
     public func unregister<Policy: ReusePolicy>(_ type: Policy.Type) -> [Int] {
         entries.withLock { entries in

@@ -66,7 +66,7 @@ struct FoundPart: Sendable {
         }
     }
 
-    /// Whether more can be written to it.
+    /// True if more can be written to it.
     var isInProgress: Bool { if case .inProgress = bytes { true } else { false } }
 
     /// The SHA-256 of its body if that is the whole representation: the record may list less than was written.

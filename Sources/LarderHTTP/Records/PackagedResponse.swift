@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Larder
 
-/// A response that did not come over a connection, as an entry of an HTTP cache's store has it: for packages.
+/// A response that did not arrive over a connection, in the form of an entry of an HTTP cache's store: for packages.
 package struct PackagedResponse: Sendable {
     /// The entry's metadata.
     package let metadata: [UInt8]
@@ -12,9 +12,9 @@ package struct PackagedResponse: Sendable {
     /// - Parameters:
     ///   - head: status and fields. Those of one connection are left out, and so is `Set-Cookie`: it was meant for
     ///     another client.
-    ///   - date: when the response was current: its `Date`, where it has none of its own.
-    ///   - length: of the body, in bytes.
-    ///   - rules: those of the cache that reads it, or any others.
+    ///   - date: when the response was current: becomes its `Date` if it has none.
+    ///   - length: the length of the body, in bytes.
+    ///   - rules: the rules of the cache that reads it, or any others.
     package init(head: HTTPResponse, date: Instant, length: Int64, rules: CacheRules) {
         var head = head
         for name in [HTTPField.Name.setCookie, .contentRange, .cacheStatus] { head.headerFields[name] = nil }
@@ -28,7 +28,7 @@ package struct PackagedResponse: Sendable {
             ).encoded
     }
 
-    /// The stored response that metadata describe, if it is whole and answers a GET whatever its fields; nil for any
+    /// The stored response that metadata describe, if it is complete and answers a GET whatever its fields; nil for any
     /// other.
     package static func read(_ metadata: [UInt8]) -> StoredResponse? {
         guard let response = StoredRecord(StoredMember.unwrapped(metadata))?.response, response.body.isComplete,
@@ -37,13 +37,14 @@ package struct PackagedResponse: Sendable {
         return response
     }
 
-    /// Whether an entry has a response of any kind, or a list of variants.
+    /// True if an entry has a response of any kind, or a list of variants.
     package static func isResponse(_ metadata: [UInt8]) -> Bool {
         let metadata = StoredMember.unwrapped(metadata)
         return StoredRecord(metadata) != nil || VariantIndex(metadata) != nil
     }
 
-    /// Whether an entry counts: it is not a member of a package, or that package is there.
+    /// True if an entry counts: it does not belong to a package, or it counts by its ``StoredMember/Role`` and the
+    /// package's row.
     package static func counts(_ metadata: [UInt8], in store: Store) throws -> Bool {
         var metadata = metadata
         while let member = StoredMember(metadata) {
@@ -54,13 +55,13 @@ package struct PackagedResponse: Sendable {
         return true
     }
 
-    /// The URL of a response that is one of several of its URL; nil for any other.
+    /// The URL of a response that is one of several of its URL; nil for any other response.
     package static func url(ofVariant key: Key) -> String? {
         let primary = VariantIndex.primaryKey(of: key)
         return primary == key ? nil : primary.text
     }
 
-    /// The key of a URL, and the URL in the form that keys have; nil for one that nothing is stored for.
+    /// The key of a URL, and the URL in the form of keys; nil for one for which nothing is stored.
     package static func key(of url: String, rules: CacheRules) -> Key? {
         guard let request = try? HTTPCache.request(for: url) else { return nil }
         return rules.cacheKey(for: request).map { Key($0.description) }

@@ -2,7 +2,7 @@ import HTTPTypes
 
 /// The reason phrases of the registry (RFC 9110 section 15 and https://www.iana.org/assignments/http-status-codes).
 ///
-/// They say nothing that the code does not, but people read them. What an origin sent in their place is passed on.
+/// They add nothing to the code, but people read them. A phrase that an origin sent instead is passed on.
 package enum ReasonPhrase {
     /// The phrase; empty for a code that is not registered.
     package static func standard(_ code: Int) -> String { table[code] ?? "" }

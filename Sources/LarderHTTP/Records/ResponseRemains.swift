@@ -1,16 +1,16 @@
 import Larder
 
-/// What belongs to responses that are being removed one by one: their parts, and the lists of variants that lead to
-/// none any more.
+/// Remains of responses that are being removed one by one: their parts, and lists of variants whose responses are all
+/// removed.
 package struct ResponseRemains {
     private var lists: Set<Key> = []
     private var wholes: [Key] = []
     private var searches: Set<String> = []
 
-    /// Nothing yet.
+    /// Makes an empty set.
     package init() {}
 
-    /// An entry is about to be removed.
+    /// Records an entry that is about to be removed.
     /// - Returns: false if it is not a response.
     @discardableResult
     package mutating func note(_ entry: Attributes) -> Bool {
@@ -23,7 +23,7 @@ package struct ResponseRemains {
         return true
     }
 
-    /// Removes what belongs to none any more. May wait.
+    /// Removes the remains that belong to no response. May wait.
     package func remove(from store: Store) throws {
         for key in wholes where try store.attributes(of: key) == nil {
             try store.remove(.prefix(StoredKeys.partPrefix(of: key)))

@@ -2,13 +2,13 @@ import HTTPCaching
 import HTTPTypes
 import Larder
 
-/// What an entry of an HTTP cache says of the response in it, for tools.
+/// A description, for tools, of the response in an entry of an HTTP cache.
 public struct ResponseSummary: Sendable, Hashable {
     /// The URL.
     public let url: String
-    /// The key of its entry: to pin, lease, tag, export or remove it by (`Store`).
+    /// The key of its entry, by which to pin, lease, tag, export or remove it (`Store`).
     public let key: Key
-    /// The request fields that selected the response (RFC 9111 section 4.1), as `name: value`; `name` alone where the
+    /// The request fields that selected the response (RFC 9111 section 4.1), as `name: value`; `name` alone if the
     /// request did not have the field. Empty for a response that does not vary.
     public let variant: [String]
     /// The key under which the URL's response, or the list of its variants, is stored: see ``VariantList``.
@@ -21,21 +21,21 @@ public struct ResponseSummary: Sendable, Hashable {
     public let ageSeconds: Int64
     /// Seconds of freshness left, negative when stale.
     public let freshSeconds: Int64
-    /// Whether it may be used only after the origin was asked.
+    /// True if it may be used only after asking the origin.
     public let needsValidation: Bool
-    /// Whether it may be used without asking the origin.
+    /// True if it may be used without asking the origin.
     public var isFresh: Bool { freshSeconds > 0 && !needsValidation }
-    /// `ETag`, where there is one.
+    /// `ETag`, if there is one.
     public let entityTag: String?
-    /// `Last-Modified`, where there is one.
+    /// `Last-Modified`, if there is one.
     public let lastModified: String?
-    /// The length of the whole representation, where it is known.
+    /// The length of the whole representation, if it is known.
     public let totalBytes: Int64?
-    /// Whether all bytes of it are stored.
+    /// True if all of its bytes are stored.
     public let isComplete: Bool
     /// The cache groups (RFC 9875).
     public let groups: [String]
-    /// Bytes of it that are stored, in this entry and in those of its parts.
+    /// Bytes of it that are stored, in this entry and in the entries of its parts.
     package let storedBytes: Int64?
     let selecting: SelectingFields
 
@@ -43,7 +43,7 @@ public struct ResponseSummary: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - entry: the attributes of an entry of an HTTP cache's store.
-    ///   - now: the time at which age and freshness are stated. Default: the system's.
+    ///   - now: the time for age and freshness. Default: the system's.
     public init?(_ entry: Attributes, now: Timestamp = SystemClock().now()) {
         self.init(metadata: entry.metadata, key: entry.key, now: Instant(milliseconds: now.microseconds / 1_000))
     }

@@ -1,19 +1,19 @@
 import HTTPCaching
 import Larder
 
-/// What is stored of a representation, for tools: the whole body, or the ranges that are there, in their order, from
-/// the entry of the response and from those of its parts.
+/// The stored content of a representation, for tools: the whole body, or the stored ranges, in their order, from the
+/// entry of the response and from the entries of its parts.
 package struct StoredContent: Sendable {
-    /// Bytes that are there.
+    /// Number of stored bytes.
     package let length: Int64
     private let pieces: [(bytes: StoredBytes, range: Range<Int64>)]
 
-    /// Looks up the parts of a response. One that is gone leaves a gap. Waits for the disk.
+    /// Looks up the parts of a response. A missing part leaves a gap. Waits for the disk.
     ///
     /// - Parameters:
     ///   - entry: any entry of a store.
     ///   - store: the store that it was read from.
-    /// - Throws: `LarderError` where the store cannot be read.
+    /// - Throws: `LarderError` if the store cannot be read.
     package init(_ entry: Entry, in store: Store) throws {
         guard let record = StoredRecord(entry.attributes.metadata), case .partial(let own, _) = record.response.body,
             !record.parts.isEmpty
@@ -40,7 +40,7 @@ package struct StoredContent: Sendable {
         length = pieces.reduce(0) { $0 + Int64($1.range.count) }
     }
 
-    /// The bytes in pieces, so that memory stays small.
+    /// Passes the bytes in pieces, so that little memory is needed.
     package func forEach(_ write: (UnsafeRawBufferPointer) throws -> Void) throws {
         let step: Int64 = 1 << 20
         for (stored, range) in pieces {
@@ -54,24 +54,24 @@ package struct StoredContent: Sendable {
     }
 }
 
-/// Entries of an HTTP cache that are not responses, and where a URL's response is stored.
+/// Entries of an HTTP cache that are not responses, and the key of a URL's response.
 package enum StoredKeys {
-    /// Whether an entry is a list without a body: of a URL's variants, or of the variations of a path.
+    /// True if an entry is a list without a body: of a URL's variants, or of the variations of a path.
     package static func isList(_ entry: Attributes) -> Bool {
         VariantIndex(StoredMember.unwrapped(entry.metadata)) != nil || VariationList(entry.metadata) != nil
     }
 
-    /// Whether an entry is a part of the response under another key.
+    /// True if an entry is a part of the response under another key.
     package static func isPart(_ entry: Attributes) -> Bool {
         (StoredPart.isPlaced(entry.metadata) || entry.metadata == StoredPart.packedMetadata)
             && entry.key.text.contains(StoredPart.separator)
     }
 
-    /// What the keys of a response's parts start with, and no other key of an HTTP cache.
+    /// The prefix of the keys of a response's parts, which no other key of an HTTP cache has.
     package static func partPrefix(of key: Key) -> Key { Key(bytes: key.bytes + Array(StoredPart.separator.utf8)) }
 
     /// The key under which a URL's response is stored: its own, or else that of a response that answers several
-    /// queries, this one among them (`No-Vary-Search`). `key` itself where there is neither.
+    /// queries, including this one (`No-Vary-Search`). `key` itself if there is neither.
     package static func resolved(_ key: Key, in store: Store) throws -> Key {
         guard try store.attributes(of: key) == nil else { return key }
         let scope = SearchScope(uri: String(decoding: key.bytes, as: UTF8.self))

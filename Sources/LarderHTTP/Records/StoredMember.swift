@@ -3,20 +3,20 @@ import Larder
 /// Metadata of a response that belongs to a package. Readers see it only once the whole package is committed.
 ///
 /// A byte of kind, 5, one of version, 1, one of role, one of flags, the length of the row's key as u16 with the least
-/// significant byte first, that key, and then the metadata that the entry has otherwise. The *row* is an entry without
-/// a body whose metadata is ``installed`` once the package is there: writing it is what makes all members visible.
+/// significant byte first, that key, and then the entry's other metadata. The *row* is an entry without a body whose
+/// metadata is ``installed`` once the package is installed: writing it makes all members visible.
 ///
-/// While a package is installed, a member whose key was free is stored under it as ``Role/added``. Where a response is
-/// there already, that stays in its place, as ``Role/replaced``, with the member under a key of its own beside it
+/// While a package is installed, a member whose key was free is stored under it as ``Role/added``. If there is a
+/// response already, that stays in its place, as ``Role/replaced``, and the member is stored under a separate key
 /// (``shadowKey(of:)``).
 package struct StoredMember: Sendable, Hashable {
-    /// What the entry is to the package.
+    /// The role of the entry in the package.
     package enum Role: UInt8, Sendable {
-        /// A member: it counts once the row says so.
+        /// A member: it counts once the row is ``installed``.
         case added = 0
-        /// What a member takes the place of: it counts until the row says so.
+        /// A response that a member replaces: it counts until the row is ``installed``.
         case replaced = 1
-        /// What the package takes away: it counts until the row says so.
+        /// A response that the package removes: it counts until the row is ``installed``.
         case leaving = 2
     }
 
@@ -31,11 +31,11 @@ package struct StoredMember: Sendable, Hashable {
     package static let staging: [UInt8] = [rowKind, 1, 0]
 
     package var role: Role
-    /// Whether the entry got the tag of the package for the time of the installation only.
+    /// True if the entry has the tag of the package only during the installation.
     package var hasBorrowedTag: Bool
     /// The key of the row.
     package var row: Key
-    /// What the entry has otherwise.
+    /// The entry's other metadata.
     package var inner: [UInt8]
 
     package init(_ role: Role, hasBorrowedTag: Bool = false, row: Key, inner: [UInt8]) {
@@ -45,7 +45,7 @@ package struct StoredMember: Sendable, Hashable {
         self.inner = inner
     }
 
-    /// Reads an encoding; nil when the bytes are anything else.
+    /// Reads an encoding; nil for any other bytes.
     package init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.headLength, bytes[0] == Self.kind, bytes[1] == Self.version,
             let role = Role(rawValue: bytes[2])
@@ -73,24 +73,24 @@ package struct StoredMember: Sendable, Hashable {
         return metadata
     }
 
-    /// New metadata of a response in the place of others: a member stays one.
+    /// New metadata of a response in place of others: a member stays one.
     package static func rewrapped(_ metadata: [UInt8], around inner: [UInt8]) -> [UInt8] {
         guard metadata.first == kind, var member = Self(metadata) else { return inner }
         member.inner = rewrapped(member.inner, around: inner)
         return member.encoded
     }
 
-    /// Whether the members of a row count.
+    /// True if the members of a row count.
     package static func isInstalled(_ row: Entry?) -> Bool { row?.metadata == installed }
 
     static let separator = " package="
 
-    /// Where a member is until it takes the place of the response under `key`. No URI has a space.
+    /// The key of a member until it replaces the response under `key`. No URI has a space.
     package func shadowKey(of key: Key) -> Key {
         Key(bytes: key.bytes + Array(Self.separator.utf8) + (row.bytes.split(separator: 0x20).last ?? []))
     }
 
-    /// The key beside which a member is; nil for a key that is not one of ``shadowKey(of:)``.
+    /// The key of the response that a member will replace; nil for a key that is not one of ``shadowKey(of:)``.
     package static func key(besideWhich shadow: Key) -> Key? {
         let mark = Array(separator.utf8)
         // From the end: what is in front is a URL, which has no space, or what a key policy made of one.

@@ -1,7 +1,7 @@
 import Larder
 import Locks
 
-/// One turn at a time for each key, in the order in which they were asked for.
+/// One turn at a time for each key, in the order of the calls.
 package final class Turns: Sendable {
     /// Those who wait, by the key of which another has the turn.
     private let waiting = Mutex<[Key: [CheckedContinuation<Bool, Never>]]>([:])
@@ -10,7 +10,7 @@ package final class Turns: Sendable {
 
     /// Waits for the turn. Cancellation does not end the wait.
     ///
-    /// - Returns: true with the turn: pair it with `leave(_:)` or `dismiss(_:)`. False if those who waited were
+    /// - Returns: true with the turn: pair it with `leave(_:)` or `dismiss(_:)`. False if the waiting callers were
     ///   dismissed.
     package func take(_ key: Key) async -> Bool {
         await withCheckedContinuation { continuation in
@@ -26,7 +26,7 @@ package final class Turns: Sendable {
         }
     }
 
-    /// Hands the turn to the next.
+    /// Passes the turn to the next caller.
     package func leave(_ key: Key) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Bool, Never>? in
             guard let queue = waiting[key], let first = queue.first else {

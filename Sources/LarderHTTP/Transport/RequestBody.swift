@@ -4,7 +4,7 @@ import Locks
 public struct RequestBody: Sendable {
     /// The exact length; nil for a body that is sent chunked.
     public let length: Int64?
-    /// Whether it can be read from the start a second time, so that a request may be tried again.
+    /// True if it can be read from the start a second time, so that a request may be tried again.
     public let isReplayable: Bool
     /// All of it, where it is in memory.
     let bytes: [UInt8]?
@@ -23,13 +23,13 @@ public struct RequestBody: Sendable {
         }
     }
 
-    /// A body that comes in pieces, once.
+    /// A body that arrives in pieces and can be read once.
     ///
     /// - Parameters:
-    ///   - length: the exact length in bytes, where it is known. More or fewer bytes end the request with
+    ///   - length: the exact length in bytes, if it is known. More or fewer bytes end the request with
     ///     ``TransportError/Code/requestBodyFailed``.
-    ///   - pull: the next piece; nil at the end. Never called from two tasks at once. An error that it throws ends the
-    ///     request, too.
+    ///   - pull: the next piece; nil at the end. Never called from two tasks at the same time. An error that it throws
+    ///     also ends the request.
     public init(length: Int64?, pull: @escaping @Sendable () async throws -> [UInt8]?) {
         self.length = length
         isReplayable = false
@@ -45,7 +45,8 @@ public struct RequestBody: Sendable {
 
     /// Starts reading: for transports.
     ///
-    /// - Returns: gives with each call the next piece, nil at the end, and throws what the source throws.
+    /// - Returns: a function that returns the next piece with each call, nil at the end, and throws the errors of the
+    ///   source.
     public func makePull() -> @Sendable () async throws -> [UInt8]? { begin() }
 
     private final class Once: Sendable {

@@ -4,7 +4,7 @@ import HTTPTypes
 /// Carries requests to the next hop: an origin server, or another proxy.
 ///
 /// A transport knows HTTP, connections and time limits; it caches nothing, follows no redirects and changes neither
-/// content nor end-to-end fields. It has to be safe to use from many tasks at once.
+/// content nor end-to-end fields. It has to be safe to use from many tasks at the same time.
 public protocol Transport: Sendable {
     /// Sends a request and returns when the head of the final response is there; its body follows.
     ///
@@ -22,13 +22,13 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
-    /// None are counted.
+    /// Zero: none are counted.
     public var heldBytes: Int { 0 }
 
     /// The destination, or else the origin of the target (RFC 9110 section 4.3.1) in its normal form.
     ///
     /// - Parameter request: the request that will be sent.
-    /// - Returns: scheme, host and port, such as `http://example.org`; requests of one endpoint share limits.
+    /// - Returns: scheme, host and port, such as `http://example.org`; requests to one endpoint share limits.
     public func endpoint(for request: TransportRequest) -> String {
         if let place = request.destination { return "\(place.scheme)://\(place.host.lowercased()):\(place.port)" }
         return CacheRules().cacheKey(for: request.head)?.origin ?? request.head.authority ?? ""
@@ -46,8 +46,8 @@ public struct TransportRequest: Sendable {
     public var onInformational: (@Sendable (HTTPResponse) async -> Void)?
     /// Time limits.
     public var timeouts: Timeouts
-    /// Where to connect in place of what the target says; the message stays as it is, with the target's authority as
-    /// `Host`. For the origins behind a reverse proxy. Default: nil.
+    /// The server to connect to in place of the one that the target names; the message stays as it is, with the
+    /// target's authority as `Host`. For the origins behind a reverse proxy. Default: nil.
     public var destination: TransportDestination?
 
     /// Makes a request for the origin that its target names. Each parameter sets the property of its name, and has the
@@ -70,13 +70,13 @@ public struct Timeouts: Sendable, Hashable {
     /// From the end of the request to the head of the response, and between any two pieces of the response's body.
     /// Default: 60 s.
     public var read: Duration
-    /// Between two pieces of the request that the connection takes. Default: 60 s.
+    /// Between two pieces of the request that the connection accepts. Default: 60 s.
     public var write: Duration
-    /// How long a request waits while its host, or all hosts together, have as many requests as they may
+    /// Longest wait of a request while its host, or all hosts together, have as many requests as they may
     /// (``HTTPCacheConfiguration/requestsPerHost``). The cache keeps this limit, not the transport. Default: 10 s.
     public var queue: Duration
     /// From the call to the last byte of the response, waiting included; nil for no such limit. The cache keeps this
-    /// limit, not the transport. A server that sends a byte now and then meets all other limits, but not this one.
+    /// limit, not the transport. A server that sends a byte from time to time keeps all other limits, but not this one.
     /// Default: nil.
     public var total: Duration?
 
@@ -97,14 +97,14 @@ public struct Timeouts: Sendable, Hashable {
 public struct TransportResponse: Sendable {
     /// Status and fields as received, all values in order.
     public var head: HTTPResponse
-    /// The content with the transfer coding taken off; empty for responses that have none.
+    /// The content without the transfer coding; empty for responses that have none.
     public var body: TransportBody
 
     /// Makes a response.
     ///
     /// - Parameters:
     ///   - head: status and fields as received.
-    ///   - body: the content with the transfer coding taken off.
+    ///   - body: the content without the transfer coding.
     public init(head: HTTPResponse, body: TransportBody) {
         self.head = head
         self.body = body

@@ -6,16 +6,16 @@ public struct TransportBody: AsyncSequence, Sendable {
     /// A piece.
     public typealias Element = [UInt8]
 
-    /// The exact length where the head's framing says it; nil where the end of the message will show it.
+    /// The exact length, if the head's framing gives it; nil if only the end of the message shows it.
     public let length: Int64?
     private let pull: @Sendable () async throws(TransportError) -> [UInt8]?
 
     /// Makes a body.
     /// - Parameters:
-    ///   - length: the length, where it is known.
+    ///   - length: the length, if it is known.
     ///   - pull: the next piece, nil at the proper end of the message (RFC 9112 section 8). Throws
-    ///     ``TransportError/Code/incompleteResponse`` when the message ends before. Not called again after nil or an
-    ///     error, and never from two tasks at once.
+    ///     ``TransportError/Code/incompleteResponse`` if the message ends early. Not called again after nil or an
+    ///     error, and never from two tasks at the same time.
     public init(length: Int64? = nil, pull: @escaping @Sendable () async throws(TransportError) -> [UInt8]?) {
         self.length = length
         self.pull = pull
@@ -27,7 +27,7 @@ public struct TransportBody: AsyncSequence, Sendable {
     /// The next piece. One task at a time calls it.
     ///
     /// - Returns: a piece of any length; nil at the proper end of the message.
-    /// - Throws: ``TransportError``, ``TransportError/Code/incompleteResponse`` when the message ends before.
+    /// - Throws: ``TransportError``, ``TransportError/Code/incompleteResponse`` if the message ends early.
     public func next() async throws(TransportError) -> [UInt8]? { try await pull() }
 
     /// Takes pieces as ``next()`` does.
@@ -40,7 +40,7 @@ public struct TransportBody: AsyncSequence, Sendable {
         public mutating func next() async throws -> [UInt8]? { try await body.next() }
     }
 
-    /// Starts with the next piece that was not taken.
+    /// Starts with the next piece that has not been taken.
     ///
     /// - Returns: an iterator; one task at a time uses it.
     public func makeAsyncIterator() -> Iterator { Iterator(body: self) }
