@@ -1,4 +1,4 @@
-/// One of the two meta pages (`MDB_meta`): where the trees of a transaction's state begin.
+/// One of the two meta pages (`MDB_meta`), with the roots of the trees of a transaction's state.
 ///
 /// A transaction writes the page of its number's parity.
 public struct MetaPage: Sendable, Hashable {

@@ -10,8 +10,8 @@
 public protocol PageSource {
     /// Length in bytes.
     var length: UInt64 { get }
-    /// Copies up to `buffer.count` bytes at `offset`; returns how many there were. Throws `LMDBError` if the system
-    /// does.
+    /// Copies up to `buffer.count` bytes at `offset`; returns the number copied. Throws `LMDBError` if the system
+    /// reports an error.
     func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(LMDBError) -> Int
 }
 
@@ -19,7 +19,7 @@ public protocol PageSource {
 /// be handled. Through a mapping both would be SIGBUS.
 public struct FilePages: PageSource {
     private let descriptor: Int32
-    /// Length in bytes when the file was opened for reading here.
+    /// Length in bytes when this value was made.
     public let length: UInt64
 
     /// The file behind `descriptor`, which stays the caller's, with its current length.

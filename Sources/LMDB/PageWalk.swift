@@ -1,9 +1,9 @@
 /// Reads every page of every tree of a data file, and reports those that violate LMDB's assumptions.
 ///
-/// LMDB does not check what it reads: a wrong page number, offset or size makes it read or write outside the file's
-/// mapping, which ends the process. This walk reads, with bounds checks and without LMDB, everything that a transaction
-/// could reach: headers, nodes, the order of keys, depths, counts, the pages of big values and the list of free pages,
-/// and checks that no page is used twice. It does not read the values, which have no meaning to LMDB.
+/// LMDB does not check the pages it reads: a wrong page number, offset or size makes it read or write outside the
+/// file's mapping, which ends the process. This walk reads, with bounds checks and without LMDB, everything that a
+/// transaction could reach: headers, nodes, the order of keys, depths, counts, the pages of big values and the list of
+/// free pages, and checks that no page is used twice. It does not read the values, which have no meaning to LMDB.
 ///
 /// It needs a bit for each page and a page for each level; the time is one pread(2) for each page of a tree.
 public struct PageWalk<Source: PageSource> {

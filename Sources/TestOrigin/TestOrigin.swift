@@ -20,7 +20,7 @@ public final class TestOrigin: Sendable {
     /// Makes the answer to a request.
     public typealias Responder = @Sendable (OriginRequest) async throws -> OriginAnswer
 
-    /// How much of a request's content is kept: 1 MiB. All content is read and counted.
+    /// The part of a request's content that is kept: 1 MiB. All content is read and counted.
     public static let recordedBodyLimit = 1 << 20
 
     /// The port it listens on.

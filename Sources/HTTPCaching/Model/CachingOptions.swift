@@ -2,9 +2,9 @@ import HTTPTypes
 
 /// The choices that the specifications leave to a cache.
 ///
-/// Every default is conforming. Options that change what is stored (`mode`, `targetedFields`, the heuristic ones,
-/// `trustsAge`) are part of ``fingerprint``, which a ``StoredPolicy`` remembers: a policy made under other options must
-/// be made again from the stored fields.
+/// Every default is conforming. Options that affect storing (`mode`, `targetedFields`, the heuristic ones, `trustsAge`)
+/// are part of ``fingerprint``, which a ``StoredPolicy`` remembers: a policy made under other options must be made
+/// again from the stored fields.
 public struct CachingOptions: Sendable, Hashable {
     /// The treatment of a response that sets a cookie (RFC 9111 section 7.3).
     public enum SetCookiePolicy: UInt8, Sendable, Hashable {

@@ -4,9 +4,9 @@ import HTTPTypes
 public struct NewResponse: Sendable, Hashable {
     /// What the body is.
     enum Expected: Hashable, Sendable {
-        /// The whole representation; the length where the head says it.
+        /// The whole representation, with its length if the head gives it.
         case whole(length: Int64?)
-        /// A part of it; together with what is stored already when it is combined.
+        /// A part of it; together with the stored bytes if it is combined.
         case part(ContentRange, existing: ByteRanges)
     }
 

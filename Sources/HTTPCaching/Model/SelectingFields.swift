@@ -58,7 +58,7 @@ public struct SelectingFields: Sendable, Hashable {
         return bytes
     }
 
-    /// Reads ``encoded``; nil when the bytes are anything else.
+    /// Reads ``encoded``; nil for any other bytes.
     ///
     /// - Parameter bytes: the result of ``encoded``.
     public init?(encoded bytes: [UInt8]) {

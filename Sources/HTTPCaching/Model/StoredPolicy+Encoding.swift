@@ -36,7 +36,7 @@ extension StoredPolicy {
         return bytes
     }
 
-    /// Reads an encoding; nil when the length, the version or the lifetime source is unknown.
+    /// Reads an encoding; nil if the length, the version or the lifetime source is unknown.
     ///
     /// - Parameter bytes: the result of ``encoded``.
     public init?(encoded bytes: [UInt8]) {
@@ -45,7 +45,7 @@ extension StoredPolicy {
         self = policy
     }
 
-    /// Reads an encoding in place, for instance from a mapping; nil when the length, the version or the lifetime source
+    /// Reads an encoding in place, for instance from a mapping; nil if the length, the version or the lifetime source
     /// is unknown. The buffer is not kept.
     ///
     /// - Parameter bytes: the result of ``encoded``; at any alignment.

@@ -1,6 +1,6 @@
 import HTTPTypes
 
-/// A response as a cache keeps it: everything the rules need to decide whether and how it may be used.
+/// A response as a cache keeps it: everything that the rules need to decide on its use.
 public struct StoredResponse: Sendable, Hashable {
     /// Status and fields, all values in order, without the fields that are not stored (RFC 9111 section 3.1). A
     /// stored part of a representation has the status 200.

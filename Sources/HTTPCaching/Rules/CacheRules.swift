@@ -10,9 +10,9 @@ import HTTPTypes
 /// 1. ``cacheKey(for:)``: nil means forward and store nothing.
 /// 2. Load the responses stored under the key, and call ``reuse(_:hasContent:stored:now:isDisconnected:)``.
 /// 3. A served response is sent. Otherwise the decision has the request to forward.
-/// 4. Every response that comes back goes to
-///    ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``, a failure to get one to
-///    ``failed(_:stored:now:)``. The result says what to update, remove, invalidate, store and send.
+/// 4. Every response that comes back goes to ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``, a
+/// failure to get one to ``failed(_:stored:now:)``. The result has the responses to update, remove, invalidate, store
+/// and send.
 /// 5. When the body of something to store has arrived, ``NewResponse/finished(receivedBytes:isComplete:)`` makes the
 ///    stored response.
 public struct CacheRules: Sendable {

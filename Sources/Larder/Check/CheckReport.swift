@@ -8,13 +8,13 @@ public enum Invariant: String, Sendable, Hashable, CaseIterable {
     case I3
     /// Every entry is in the access order exactly once, with its own stamp.
     case I4
-    /// Expiry, tags and sessions hold exactly the entries that say so.
+    /// Expiry, tags and sessions hold exactly the entries whose records say so.
     case I5
     /// Every file in `blobs/` has a blob record.
     case I6
     /// Bytes hash to their name.
     case I7
-    /// The allocated bytes reported equal those of the directory.
+    /// The reported allocated bytes equal those of the directory.
     case I8
 }
 

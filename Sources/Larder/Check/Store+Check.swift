@@ -11,7 +11,7 @@ extension Store {
     ///   - readingBodies: false skips I7, which takes most of the time.
     ///   - progress: called as bodies are read. Throw from it to stop.
     /// - Returns: the violations found, and which of them were repaired.
-    /// - Throws: `closed`, `readOnly`, `corruption`, `io`, what `progress` throws, and `CancellationError` in a
+    /// - Throws: `closed`, `readOnly`, `corruption`, `io`, the errors of `progress`, and `CancellationError` in a
     ///   cancelled task.
     public func check(
         repair: Bool = false, readingBodies: Bool = true, progress: (CheckProgress) throws -> Void = { _ in }

@@ -4,8 +4,8 @@ import Locks
 public protocol StoreClock: Sendable {
     /// The wall clock, which may jump.
     func now() -> Timestamp
-    /// Nanoseconds since some moment, never going back. Orders accesses; measures what passed while the wall jumped.
-    /// Only that of `SystemClock` is compared with readings of other processes.
+    /// Nanoseconds since some moment, never going back. Orders accesses, and measures the time that passed while the
+    /// wall clock jumped. Only the readings of `SystemClock` are compared with those of other processes.
     func uptime() -> UInt64
 }
 

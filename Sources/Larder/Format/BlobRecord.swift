@@ -1,4 +1,4 @@
-/// How the stored bytes of a body relate to the body.
+/// The relation of the stored bytes of a body to the body.
 public enum BodyEncoding: UInt8, Sendable, Hashable {
     /// The body itself.
     case identity = 0

@@ -10,7 +10,7 @@ struct Victim {
     var entryKey: Key { record.key(key) }
 }
 
-/// Why displacement removed an entry.
+/// The reason that displacement removed an entry.
 public enum DisplacementReason: Sendable, Hashable {
     /// Its lifetime was over.
     case expired

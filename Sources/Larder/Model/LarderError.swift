@@ -99,9 +99,9 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
     public var message: String
     /// The call or setting that helps; nil if there is none.
     public var remedy: Remedy?
-    /// The path concerned, where there is one.
+    /// The path concerned, if there is one.
     public var path: FilePath?
-    /// The key concerned, where there is one.
+    /// The key concerned, if there is one.
     public var key: Key?
     /// The keys of the puts and removals that could not be committed, at most 10,000 of them: in the errors of
     /// `Store.flush`, `Store.close` and `StoreEvent.commitFailed`. Empty in other errors.
@@ -117,7 +117,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
     /// Describes a failure.
     /// - Parameters:
     ///   - code: the kind of error, by what the caller can do about it.
-    ///   - message: what went wrong, and how to fix it.
+    ///   - message: the cause, and how to fix it.
     ///   - remedy: the call that helps. Default: none.
     ///   - path: the file or directory concerned. Default: none.
     ///   - key: the key concerned. Default: none.

@@ -11,7 +11,7 @@ public struct StoreCounters: Sendable, Hashable {
     public var hits = 0
     /// Lookups that found no entry, or only one that is hidden: expired, of another application version, damaged.
     public var misses = 0
-    /// Bytes of the bodies of the hits, whether the caller read them or not.
+    /// Bytes of the bodies of the hits, even if the caller did not read them.
     public var bytesRead = ByteCount.zero
     /// Bodies put: `put`, `BodyWriter.commit`, `adopt`, and those in batches. A relaxed put counts when the call
     /// returns.
@@ -26,7 +26,7 @@ public struct StoreCounters: Sendable, Hashable {
     public var commits = 0
     /// Puts and removals that could not be committed: the entries concerned stayed as they were.
     public var failedChanges = 0
-    /// Bodies whose bytes did not match their digest, or whose file was gone.
+    /// Bodies whose bytes did not match their digest, or whose file was missing.
     public var damagedBodies = 0
     /// Number of failures of the store's own work, by kind; kinds that never failed are left out.
     public var failures: [StandingFailure.Work: Int] = [:]

@@ -25,7 +25,7 @@ public struct StoreEvents: AsyncSequence, Sendable {
 
         fileprivate let subscription: Subscription
 
-        /// The next event, as soon as there is one; nil when the store was closed, and in a cancelled task.
+        /// The next event, as soon as there is one; nil if the store was closed, and in a cancelled task.
         public func next() async -> StoreEvent? { await subscription.buffer.next() }
 
         /// As above. The actor is not used: no state of it is touched.

@@ -1,4 +1,4 @@
-/// An application version as a store knows it: the number that stands for the name in `Configuration.version`.
+/// An application version of a store: the number for the name in `Configuration.version`.
 ///
 /// Comparable only within one store: another store may have another number for the name.
 public struct ApplicationVersion: Sendable, Hashable, CustomStringConvertible {

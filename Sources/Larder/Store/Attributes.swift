@@ -8,7 +8,7 @@ public struct Attributes: Sendable, Hashable {
     public let length: ByteCount
     /// Bytes stored for the body, which other entries may share: its length unless it is compressed.
     public let storedLength: ByteCount
-    /// How the stored bytes relate to the body.
+    /// The relation of the stored bytes to the body.
     public let encoding: BodyEncoding
     /// True if the body lives in the index, false if in a file of its own.
     public let isInline: Bool

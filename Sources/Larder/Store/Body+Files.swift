@@ -11,8 +11,8 @@ extension Body {
     /// The descriptor must not be written to, moved or closed; read at offsets (pread(2)), as its position may be
     /// shared with others.
     /// - Parameter body: gets the descriptor, which is valid inside it only, and the offsets of the bytes.
-    /// - Returns: what `body` returned.
-    /// - Throws: `io` if no memory file can be made, and what `body` throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: `io` if no memory file can be made, and the errors of `body`.
     public func withFileRange<R>(_ body: (FileDescriptor, Range<Int64>) throws -> R) throws -> R {
         switch storage {
         case .file(let descriptor, _):
@@ -35,8 +35,8 @@ extension Body {
     /// A page that the disk cannot deliver ends the process with SIGBUS, as mmap(2) says; `withBytes(_:)` throws `io`
     /// instead.
     /// - Parameter body: gets all bytes; the span must not leave it.
-    /// - Returns: what `body` returned.
-    /// - Throws: `corruption` if the file is shorter than it should be, `io`, and what `body` throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: `corruption` if the file is shorter than it should be, `io`, and the errors of `body`.
     public func withMappedBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         guard case .file(let descriptor, let place) = storage, length.bytes > 0 else { return try withBytes(body) }
         // Pages behind the end of a file cannot be touched.

@@ -77,11 +77,11 @@ public struct Body: Sendable {
         return try await IOPool.shared.run { try body.bytes(in: 0..<body.length.bytes) }
     }
 
-    /// Runs `body` with all bytes, without a copy where they are in memory, and without an allocation for a file of up
-    /// to 4 MiB.
+    /// Runs `body` with all bytes, without a copy if they are in memory, and without an allocation for a file of up to
+    /// 4 MiB.
     /// - Parameter body: gets all bytes; the span must not leave it.
-    /// - Returns: what `body` returned.
-    /// - Throws: `io`; `corruption` if the file is shorter than it should be; what `body` throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be; the errors of `body`.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
         case .file(let descriptor, let place) where length.bytes <= BufferPool.largest:
@@ -101,8 +101,8 @@ public struct Body: Sendable {
     /// The descriptor must not be written to, moved or closed; the body is the whole file. `withFileRange(_:)` works
     /// for every body.
     /// - Parameter body: gets the descriptor, which is valid inside it only.
-    /// - Returns: what `body` returned; nil for a body in memory.
-    /// - Throws: what `body` throws.
+    /// - Returns: the result of `body`; nil for a body in memory.
+    /// - Throws: the errors of `body`.
     public func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
         guard case .file(let descriptor, _) = storage else { return nil }
         return try body(FileDescriptor(rawValue: descriptor.raw))

@@ -1,7 +1,7 @@
 import Locks
 import SystemPackage
 
-/// Writes a body of any length with bounded memory, straight to where it will be stored.
+/// Writes a body of any length with bounded memory, directly to its final place.
 ///
 /// Bytes are hashed as they arrive. Up to the inline threshold they stay in memory. Beyond it they are written to a
 /// file in the store's staging directory, which `commit()` makes the entry's body without another copy. A writer that
@@ -58,8 +58,7 @@ public final class BodyWriter: @unchecked Sendable {
 
     deinit { cancel() }
 
-    /// Appends bytes. Waits for the disk where the body is in a file, and displaces other entries where the budget is
-    /// full.
+    /// Appends bytes. Waits for the disk if the body is in a file, and displaces other entries if the budget is full.
     /// - Parameter bytes: the next bytes of the body; not used after the call.
     /// - Throws: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`,
     ///   `io`, `closed` (committed or cancelled before). After an error the writer is cancelled and leaves nothing
@@ -105,7 +104,7 @@ public final class BodyWriter: @unchecked Sendable {
 
     /// Appends everything a sequence delivers; only one of its pieces is in memory at a time.
     /// - Parameter pieces: the rest of the body, or a part of it.
-    /// - Throws: as `write(_:)`, and what the sequence throws: then the writer can still be used or cancelled.
+    /// - Throws: as `write(_:)`, and the errors of the sequence: then the writer can still be used or cancelled.
     public func write<Pieces: AsyncSequence>(contentsOf pieces: Pieces) async throws where Pieces.Element == [UInt8] {
         for try await piece in pieces { try await write(piece) }
     }
@@ -123,9 +122,9 @@ public final class BodyWriter: @unchecked Sendable {
         }
     }
 
-    /// Stores the written bytes under the writer's key. Waits for the sync of the body's file where the put is durable.
+    /// Stores the written bytes under the writer's key. Waits for the sync of the body's file if the put is durable.
     /// - Returns: the SHA-256 of the body.
-    /// - Throws: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and what `Store.put` throws. The
+    /// - Throws: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and the errors of `Store.put`. The
     ///   writer cannot be used again in either case, and leaves nothing behind after an error.
     @discardableResult
     public func commit() throws -> Digest {

@@ -9,11 +9,11 @@ public struct Budget: Sendable, Hashable {
     /// The largest body. At least 1 byte. Default: unlimited, which means half of the room that the byte budget leaves
     /// for entries; see `effectiveLargestEntry`.
     public var largestEntry: ByteCount
-    /// Bytes that must stay free on the file system, no matter what uses the rest. Default: 0.
+    /// Bytes that must stay free on the file system, whatever uses the rest. Default: 0.
     public var freeDiskFloor: ByteCount
 
-    /// The smallest byte budget: an empty index and room to change it in. 256 pages of the system: 1 MiB where a page
-    /// has 4 KiB, 4 MiB where it has 16 KiB (Apple silicon).
+    /// The smallest byte budget: an empty index and room for changes. 256 pages of the system: 1 MiB if a page has 4
+    /// KiB, 4 MiB if it has 16 KiB (Apple silicon).
     public static var minimumBytes: ByteCount { leastBytes(pageSize: systemPageSize) }
 
     /// Bytes per page of the index that this budget is for; of a new index until one says otherwise. Not a limit, and

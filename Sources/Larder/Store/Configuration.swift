@@ -23,7 +23,8 @@ public struct Configuration: Sendable {
     public var maximumLifetime: Duration?
     /// The application's version. Entries of other versions are invisible to every call except those that concern the
     /// whole store (`clear`, `collect`, `check`, statistics, pins of tags, the budget) and `Selection.otherVersions`;
-    /// they are reclaimed. Nil (the default): entries are put without a version, and those of every version are seen.
+    /// they are reclaimed. Nil (the default): entries are put without a version, and the store sees entries of every
+    /// version.
     public var version: String?
     /// When the bytes of a body are checked on reading. Default: after an unclean shutdown of the machine.
     public var verification = Verification.afterUncleanShutdown
@@ -72,9 +73,9 @@ public struct Configuration: Sendable {
 
     /// When an open checks every page of the index.
     public enum IndexCheck: Sendable, Hashable {
-        /// When the store was not closed since it was last used, or its file was changed since: behind the open, while
-        /// the store is in use already, or before it where an earlier walk was not finished or the file is cut short.
-        /// At every open when the index is small (1,024 pages). About a second for a million entries.
+        /// If the store was not closed after its last use, or its file has changed since: after the open, while the
+        /// store is already in use, or before it if an earlier walk was not finished or the file is cut short. At every
+        /// open when the index is small (1,024 pages). About a second for a million entries.
         case whenInDoubt
         /// At every open, for a check of the disk.
         case always
@@ -82,15 +83,15 @@ public struct Configuration: Sendable {
 
     /// Fill levels between which background displacement works.
     public struct Watermarks: Sendable, Hashable {
-        /// Where it starts, 0 ... 1.
+        /// The level at which it starts, 0 ... 1.
         public var high: Double
-        /// Where it ends, 0 ... `high`.
+        /// The level at which it ends, 0 ... `high`.
         public var low: Double
 
         /// Levels as fractions of the byte budget that puts may fill.
         /// - Parameters:
-        ///   - high: where it starts, 0 ... 1.
-        ///   - low: where it ends, 0 ... `high`.
+        ///   - high: the level at which it starts, 0 ... 1.
+        ///   - low: the level at which it ends, 0 ... `high`.
         public init(high: Double, low: Double) {
             self.high = high
             self.low = low

@@ -30,7 +30,7 @@ extension Store {
     package var isShared: Bool { engine.writing?.partials.isShared ?? false }
 
     /// Claims a key; nil if another process has claimed it. A claim does not concern the entry under the key, and ends
-    /// with its process. This process may hold several of one key.
+    /// with its process. This process may hold several claims of one key.
     package func claim(_ key: Key) async throws -> KeyClaim? {
         try await claim(key, version)
     }

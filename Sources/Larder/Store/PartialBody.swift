@@ -58,8 +58,8 @@ public struct PartialBody: Sendable {
     /// - Parameters:
     ///   - range: offsets from the start of the body.
     ///   - body: gets the descriptor, which is valid inside it only, and the offsets of the bytes.
-    /// - Returns: what `body` returned.
-    /// - Throws: what `body` throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: the errors of `body`.
     public func withFileRange<R>(
         in range: Range<Int64>, _ body: (FileDescriptor, Range<Int64>) throws -> R
     ) rethrows -> R {

@@ -4,7 +4,7 @@ extension PartialBody {
     ///
     /// It ends when the body is complete and committed. The last piece may have to wait for that, as only the commit
     /// shows that the digest is right.
-    /// - Parameter offset: where it begins, 0 or more. Default: the first byte.
+    /// - Parameter offset: the first byte to read, 0 or more. Default: the first byte.
     /// - Returns: pieces of at most 256 KiB, each as soon as it is stored. Reading throws `incomplete` if the writer
     ///   gave the body up or died before it added the next byte, `gone` if the body was removed, displaced or replaced,
     ///   `io`, `closed`, and `CancellationError` in a cancelled task.

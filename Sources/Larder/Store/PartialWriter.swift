@@ -1,4 +1,4 @@
-/// Writes a body in ranges, in any order, to where it will be stored. See
+/// Writes a body in ranges, in any order, directly to its final place. See
 /// ``Store/partialWriter(for:_:total:digest:)``.
 ///
 /// A byte is written once: if a range overlaps stored ones, only the missing part is written, and the rest stays as it
@@ -42,10 +42,10 @@ public final class PartialWriter: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Writes a range of the body. Waits for the disk, and displaces other entries where the budget is full.
+    /// Writes a range of the body. Waits for the disk, and displaces other entries if the budget is full.
     /// - Parameters:
     ///   - bytes: the bytes of the range; not used after the call. They are not compared with bytes already stored.
-    ///   - offset: where they begin, 0 or more.
+    ///   - offset: the position of the first byte, 0 or more.
     /// - Throws: `lengthMismatch` (beyond the total length), `tooLarge` (over the largest entry or the budget, or more
     ///   than 1,024 separate ranges), `noSpace`, `io`, `invalidArgument`: the writer can still be used. `gone` (the
     ///   body was removed, displaced or replaced), `closed`: it cannot.
@@ -136,7 +136,7 @@ public final class PartialWriter: @unchecked Sendable {
     /// Stores the complete body under the writer's key: from now on it is an entry like one that was put.
     ///
     /// Bytes that arrived in order are hashed already; the others are read once. Waits for the commit, and for its sync
-    /// where the put is durable. Without a total length the body ends with its last byte.
+    /// if the put is durable. Without a total length the body ends with its last byte.
     /// - Returns: the SHA-256 of the body.
     /// - Throws: `incomplete` (bytes are missing), `noSpace`, `io`: the writer can still be used. `digestMismatch`: the
     ///   bytes do not have the declared digest, and are removed. `gone`: the body was removed, displaced or replaced by

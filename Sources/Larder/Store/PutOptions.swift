@@ -20,7 +20,7 @@ public struct PutOptions: Sendable, Hashable {
     /// Options; every one has a default.
     /// - Parameters:
     ///   - lifetime: how long the entry is fresh. Default: the store's.
-    ///   - storagePolicy: whether the entry is kept across sessions, or on disk at all. Default: permanent.
+    ///   - storagePolicy: decides if the entry is kept across sessions, and on disk at all. Default: permanent.
     ///   - tags: names shared with other entries, within the limits of `tags`. Default: none.
     ///   - metadata: the caller's own bytes, at most 1 MiB. Default: none.
     ///   - isPinned: true keeps the entry out of displacement. Default: false.

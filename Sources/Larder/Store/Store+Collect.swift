@@ -53,7 +53,7 @@ extension Store {
     ///   - compact: gives back every free page instead of only the long runs of them.
     ///   - progress: called at each step and while a step runs, with the findings so far. Throw from it to stop.
     /// - Returns: the findings and the changes made.
-    /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError`
+    /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, the errors of `progress`, and `CancellationError`
     ///   in a cancelled task. Changes made before that stay.
     @discardableResult
     public func collect(

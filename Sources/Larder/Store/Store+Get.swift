@@ -22,8 +22,8 @@ extension Store {
     /// The entry under `key`; nil if there is none, it has expired, or another application version put it.
     ///
     /// Parameters, result and errors are those of the synchronous form. The lookup itself runs on the thread of the
-    /// caller, as it takes about a microsecond. A large body's bytes are checked, where the configuration asks for
-    /// that, on a thread that may wait for the disk.
+    /// caller, as it takes about a microsecond. If the configuration asks for it, a large body's bytes are checked, on
+    /// a thread that may wait for the disk.
     public func get(_ key: Key, includingExpired: Bool = false) async throws -> Entry? {
         try Task.checkCancellation()
         let found = try lookUp(key, includingExpired: includingExpired)
@@ -77,16 +77,15 @@ extension Store {
         return try engine.lookups.lookup(key, visibility(includingExpired), mayWait: false)
     }
 
-    /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index. Counts as an
-    /// access.
+    /// Runs `body` on the bytes of the entry under `key`, without a copy if they are in the index. Counts as an access.
     ///
     /// The span points into the index's mapping: it must not leave `body`, which should be short, as it keeps pages of
     /// the index from being reused.
     /// - Parameters:
     ///   - key: the key of the entry.
     ///   - body: gets all bytes.
-    /// - Returns: what `body` returned; nil if there is no fresh entry.
-    /// - Throws: `closed`, `io`, `readersFull`, `corruption`, and what `body` throws.
+    /// - Returns: the result of `body`; nil if there is no fresh entry.
+    /// - Throws: `closed`, `io`, `readersFull`, `corruption`, and the errors of `body`.
     @inlinable  // The caller's module knows the type of the result: generic code would look it up on each call.
     public func withBody<R>(of key: Key, _ body: (RawSpan) throws -> R) throws -> R? {
         var result: R?

@@ -201,6 +201,7 @@ extension Store {
     }
 
     /// The pinned tags, in the order of their bytes.
+    /// - Throws: `closed`, `io`, `readersFull`.
     public func pinnedTags() throws -> [String] {
         try requireOpen()
         return try engine.read { transaction in

@@ -51,8 +51,8 @@ extension Store {
         }
     }
 
-    /// As the synchronous form: the index is read on a thread that may wait for the disk, and `body` runs where the
-    /// caller does. Cancelling the task stops it with `CancellationError`.
+    /// As the synchronous form: the index is read on a thread that may wait for the disk, and `body` runs on the
+    /// caller's actor. Cancelling the task stops it with `CancellationError`.
     public func forEach(
         _ selection: Selection = .all, isolation: isolated (any Actor)? = #isolation,
         _ body: (Attributes) throws -> Void

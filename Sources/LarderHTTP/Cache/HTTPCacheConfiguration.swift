@@ -25,7 +25,7 @@ public struct HTTPCacheConfiguration: Sendable {
     /// The policy that makes keys. Default: the target URI.
     public var keyPolicy = KeyPolicy()
     /// The content codings that count in `Accept-Encoding`, the best first, such as `["br", "gzip"]`. The field of each
-    /// request is replaced by those of them that the client accepts, or by `identity`, before it selects a stored
+    /// request is replaced by the listed codings that the client accepts, or by `identity`, before it selects a stored
     /// response and before it is sent to the origin. This gives a few variants instead of one for each spelling of the
     /// field. A request that refuses `identity` is not changed. Default: none, the field stays as it is.
     public var foldedContentCodings: [String] = []
@@ -91,8 +91,8 @@ public struct HTTPCacheConfiguration: Sendable {
     public var clock: any StoreClock = SystemClock()
     /// Waits between two attempts, and between two checks of another process's load. Default: `ContinuousClock`.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
-    /// False if an origin can only be asked while a request waits for it: then a stale response is validated first,
-    /// although `stale-while-revalidate` (RFC 5861 section 3) would allow serving it. Default: true.
+    /// False if an origin can only be asked while a request waits for it: a stale response is then validated first,
+    /// which `stale-while-revalidate` (RFC 5861 section 3) allows. Default: true.
     package var revalidatesInBackground = true
     /// The logger for responses that could not be stored. Default: a logger labelled `larder.http`.
     public var logger = Logger(label: "larder.http")

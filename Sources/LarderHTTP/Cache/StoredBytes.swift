@@ -34,8 +34,8 @@ package enum StoredBytes: Sendable {
     /// memory.
     ///
     /// - Parameter body: gets the descriptor, which is valid inside it only, and must not be written to or closed.
-    /// - Returns: what `body` returned.
-    /// - Throws: what `body` throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: the errors of `body`.
     package func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
         switch self {
         case .complete(let stored): try stored.withFileDescriptor(body)

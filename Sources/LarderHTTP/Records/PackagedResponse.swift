@@ -10,7 +10,7 @@ package struct PackagedResponse: Sendable {
     /// Makes a record of a whole response to GET.
     ///
     /// - Parameters:
-    ///   - head: status and fields. Those of one connection are left out, and so is `Set-Cookie`: it was meant for
+    ///   - head: status and fields. Fields of one connection are left out, and so is `Set-Cookie`: it was meant for
     ///     another client.
     ///   - date: when the response was current: becomes its `Date` if it has none.
     ///   - length: the length of the body, in bytes.

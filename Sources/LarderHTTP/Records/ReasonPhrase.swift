@@ -27,7 +27,7 @@ package enum ReasonPhrase {
 }
 
 extension HTTPResponse.Status {
-    /// The same with the registered phrase where there is none.
+    /// The same, with the registered phrase if there is none.
     package var withReason: HTTPResponse.Status {
         reasonPhrase.isEmpty ? HTTPResponse.Status(code: code, reasonPhrase: ReasonPhrase.standard(code)) : self
     }

@@ -6,17 +6,17 @@ import HTTPTypes
 /// A transport knows HTTP, connections and time limits; it caches nothing, follows no redirects and changes neither
 /// content nor end-to-end fields. It has to be safe to use from many tasks at the same time.
 public protocol Transport: Sendable {
-    /// Sends a request and returns when the head of the final response is there; its body follows.
+    /// Sends a request and returns when the head of the final response has arrived; its body follows.
     ///
-    /// Cancelling the task gives the request up: the connection is closed, nothing is sent afterwards.
+    /// Cancelling the task cancels the request: the connection is closed, and nothing is sent afterwards.
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
 
-    /// Names the server that a request would go to, such as `https://example.org` or `http://10.0.0.1:8080`. A cache
+    /// The server to which a request would be sent, such as `https://example.org` or `http://10.0.0.1:8080`. A cache
     /// counts requests by it (``HTTPCacheConfiguration/requestsPerHost``). Default: the destination, or else scheme and
-    /// authority of the target. A transport that sends requests elsewhere says where.
+    /// authority of the target. A transport that sends requests elsewhere has to return that server.
     func endpoint(for request: TransportRequest) -> String
 
-    /// Memory that responses under way take up, in bytes: what was read ahead, and room to read into. Default: 0, for a
+    /// Memory of responses under way, in bytes: bytes that were read ahead, and the room for reading. Default: 0, for a
     /// transport that does not count it.
     var heldBytes: Int { get }
 }

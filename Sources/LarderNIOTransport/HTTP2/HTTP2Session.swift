@@ -53,7 +53,7 @@ final class HTTP2Session: Sendable {
         channel.read()
     }
 
-    /// Opens a stream with the leave of the pool; nil when the session takes none any more.
+    /// Opens a stream with the permission of the pool; nil if the session no longer accepts any.
     func open() async -> Connection? {
         await withCheckedContinuation { continuation in
             channel.eventLoop.execute { [handler] in

@@ -77,7 +77,7 @@ enum Change: Sendable {
     enum Outcome {
         /// The entry has this content now, of this length in bytes.
         case stored(Digest, length: UInt64)
-        /// How many entries are gone.
+        /// Number of entries removed.
         case removed(Int)
         case leased(row: [UInt8])
         case over(WriteResult)

@@ -51,10 +51,10 @@ final class Stager: EnginePart {
         }
     }
 
-    /// Makes the file. A file system without free inodes is full, too (openat(2)): then an entry with a file of its own
-    /// gives way.
+    /// Makes the file. A file system without free inodes is also full (openat(2)): then an entry with its own file is
+    /// displaced.
     /// - Parameters:
-    ///   - bytes: what the file will take.
+    ///   - bytes: the bytes that the file will take.
     ///   - isStaging: true inside `StagedFiles.whileStaging`.
     func open(_ token: StagingToken, _ bytes: Int64, isStaging: Bool = false) throws -> OwnedDescriptor {
         try fullDisk.writing(bytes, isStaging: isStaging) {

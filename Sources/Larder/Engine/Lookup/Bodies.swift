@@ -14,11 +14,11 @@ final class Bodies: EnginePart {
         isVerifying = context.configuration.verification == .always
     }
 
-    /// Opens the file of a hit and compares it with its record: its kind and length, and its bytes where that is due.
-    /// Nil if the file is gone, or is not what the record says; the latter is damage.
+    /// Opens the file of a hit and compares it with its record: its kind and length, and its bytes if that check is
+    /// due. Nil if the file is missing or does not match its record; the latter is damage.
     /// - Parameters:
-    ///   - isDiscarded: true looks in `trash/`, too.
-    ///   - mayWait: false leaves damage to the next look, as noting it waits for the disk.
+    ///   - isDiscarded: true also searches `trash/`.
+    ///   - mayWait: false leaves damage to the next lookup, as recording it waits for the disk.
     func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool, mayWait: Bool = true) throws -> Body? {
         let found: OwnedDescriptor?
         do {

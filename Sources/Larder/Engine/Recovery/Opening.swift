@@ -4,9 +4,9 @@ import SystemPackage
 
 /// Opens a store: looks at the directory, the index and what others left, takes what an engine needs, and makes one.
 enum Opening {
-    /// Opens the store at `path`, creating it unless read-only. Refuses what is not a store, and what is newer than
-    /// this code, without changing it.
-    /// - Parameter lock: the directory, locked already; nil locks it for the time of the call.
+    /// Opens the store at `path`, creating it unless read-only. Refuses a directory that is not a store, and a store
+    /// that is newer than this code, without changing it.
+    /// - Parameter lock: the directory, already locked; nil locks it for the time of the call.
     static func open(
         _ path: FilePath, _ configuration: Configuration, lock: OwnedDescriptor? = nil
     ) throws -> Engine {
