@@ -123,8 +123,8 @@ let package = Package(
         .target(
             name: "LarderNIOTransport",
             dependencies: [
-                "HTTPWire", "LarderHTTP", "Locks", .httpTypes, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
-                .nioTLS,
+                "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix,
+                .nioSSL, .nioTLS,
             ]
         ),
         .target(

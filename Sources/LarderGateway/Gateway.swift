@@ -1,9 +1,11 @@
+import Larder
 import LarderHTTP
 import Logging
 import NIOCore
 import NIOPosix
 import NIOSSL
 import Locks
+import SystemPackage
 
 /// An HTTP server in front of an `HTTPCache`: a caching reverse proxy, a forward proxy, or both.
 ///
@@ -95,7 +97,7 @@ public final class Gateway: Sendable {
     ) async throws(GatewayError) -> Gateway {
         let tls = try checked(configuration)
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
-        let descriptors = DescriptorLimit.raise()
+        let descriptors = try descriptorsOfServer()
         let core = GatewayCore(service, configuration, accessLog: log, descriptors: descriptors)
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
@@ -126,6 +128,19 @@ public final class Gateway: Sendable {
         let gateway = Gateway(core, workers, group, listeners: listeners, history: history, tls: tls)
         if configuration.time.ticks { gateway.startTicking() }
         return gateway
+    }
+
+    /// How many descriptors the process may have; keeps some of them free.
+    private static func descriptorsOfServer() throws(GatewayError) -> Int {
+        let count = DescriptorLimit.raise()
+        guard count >= DescriptorLimit.least else {
+            throw GatewayError(
+                .io,
+                "\(count) files may be open, and a server needs \(DescriptorLimit.least): raise the limit (ulimit -n)",
+                cause: Errno.tooManyOpenFiles)
+        }
+        DescriptorReserve.keep(of: count)
+        return count
     }
 
     /// Checks a configuration as ``start(_:cache:)`` does, certificate and key included, without opening a port.

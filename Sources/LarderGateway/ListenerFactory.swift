@@ -44,7 +44,7 @@ struct ListenerFactory {
         let count = core.connectionCount.add(1, ordering: .relaxed).newValue
         let core = core
         channel.closeFuture.whenComplete { _ in core.connectionCount.subtract(1, ordering: .relaxed) }
-        if count > core.connectionLimit {
+        if count > core.connectionLimit || !channel.hasDescriptor {
             core.tellOfRefusal()
         } else if admitClient(channel) {
             return true

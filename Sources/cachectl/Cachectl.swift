@@ -44,20 +44,27 @@ struct Cachectl: ParsableCommand {
         ]
     )
 
+    /// The least that a command can work with. With fewer, Swift's runtime ends the program: it has some of its own.
+    private static let leastDescriptors = 40
+
     /// Raises the soft limit of open files: macOS starts with 256, and a gateway with a store needs more. setrlimit(2).
-    private static func raiseDescriptorLimit() {
+    /// - Returns: the limit.
+    private static func raiseDescriptorLimit() -> Int {
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         #else
             let resource = RLIMIT_NOFILE
         #endif
         var limit = rlimit()
-        guard getrlimit(resource, &limit) == 0 else { return }
+        guard getrlimit(resource, &limit) == 0 else { return .max }
         // Darwin refuses more than OPEN_MAX (10,240) whatever the hard limit says.
         let wanted = min(limit.rlim_max, 10_240)
-        guard limit.rlim_cur < wanted else { return }
-        limit.rlim_cur = wanted
-        _ = setrlimit(resource, &limit)
+        if limit.rlim_cur < wanted {
+            var raised = limit
+            raised.rlim_cur = wanted
+            if setrlimit(resource, &raised) == 0 { limit = raised }
+        }
+        return Int(clamping: limit.rlim_cur)
     }
 
     /// Refuses arguments that are not UTF-8: `CommandLine.arguments` replaces what is not, so that different keys would
@@ -85,7 +92,7 @@ struct Cachectl: ParsableCommand {
         signal(SIGXFSZ, SIG_IGN)
         // For `serve`, which handles it. `pkill -USR1 cachectl` must not end other commands that are running.
         signal(SIGUSR1, SIG_IGN)
-        raiseDescriptorLimit()
+        let descriptors = raiseDescriptorLimit()
         var arguments = Array(CommandLine.arguments.dropFirst())
         // ccache starts its helper by a name, without arguments.
         if FilePath(CommandLine.arguments.first ?? "").lastComponent?.string == CcacheHelperCommand.programName,
@@ -100,6 +107,12 @@ struct Cachectl: ParsableCommand {
             var command = try parseAsRoot(arguments)
             name = type(of: command).configuration.commandName
             if PackageCommand.has(command) { name = name.map { "package " + $0 } }
+            guard descriptors >= leastDescriptors else {
+                throw CommandError(
+                    .inputOutput,
+                    "\(descriptors) files may be open, and cachectl needs \(leastDescriptors): raise the limit (ulimit -n)"
+                )
+            }
             try command.run()
         } catch {
             // The parser may have failed, so look for the word itself.

@@ -82,7 +82,13 @@ struct ErrorReport {
 
     /// Prints the report and ends the program.
     func leave(asJSON: Bool) -> Never {
-        if let answer { try? Output.write(answer.hasSuffix("\n") ? answer : answer + "\n") }
+        if let answer {
+            do {
+                try Output.write(answer.hasSuffix("\n") ? answer : answer + "\n")
+            } catch {
+                ErrorReport(error).leave(asJSON: asJSON)
+            }
+        }
         // If standard error is closed too, there is nowhere to report it.
         if status != .brokenPipe, message != nil {
             Output.complain(asJSON ? (try? JSON.line(ErrorJSON(self))) ?? text : text)

@@ -58,6 +58,7 @@ import Testing
             } catch { return "\(error)" }
         }
         #expect(message("99999999PB").contains("is too large"))
+        #expect(message(".5KB").contains("is not a valid size"))
         #expect(message("10XB").contains("is not a valid size"))
     }
 

@@ -97,6 +97,9 @@ struct HTTPCommandTests {
             #expect(
                 try await place.run("fetch", "-L", origin.url + "/away", "-H", "Authorization: secret").text
                     == "nothing")
+            // RFC 3986 section 3.1: the scheme is written in any case.
+            origin.script("/upper", .redirect(to: "HTTP" + origin.url.dropFirst(4) + "/a"))
+            #expect(try await place.run("fetch", "-L", origin.url + "/upper").text == "hello")
             let loop = try await place.run("fetch", "-L", origin.url + "/loop")
             #expect(loop.status == 69 && loop.errors.contains("more than 10 times"))
             await other.stop()

@@ -73,6 +73,18 @@ import Testing
         #expect(path(long).hasPrefix("_hashed/") && path(long) != path([]))
     }
 
+    /// Where keys go that cannot have a path of their own.
+    @Test func noOtherKeyGoesToHashed() {
+        func path(_ name: String) -> String {
+            KeyPath.components(of: Key("http://h/" + name), after: Key("http://h/"))
+                .map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+        }
+        #expect(path("_hashed") == "%_hashed")
+        #expect(path("_Hashed/a") == "%_Hashed/a")
+        #expect(path("a/_hashed") == "a/_hashed")
+        #expect(path(String(repeating: "x", count: 300)).hasPrefix("_hashed/"))
+    }
+
     @Test(arguments: ["a b", "ümlaut", "100%", "%41", "a?b#c", "a+b=c", ".hidden", "x\u{1}y", "a\\b", "[]"])
     func importedNamesComeBack(name: String) {
         let base = KeyPath.base(directory: Array("/tmp/t r".utf8))

@@ -180,6 +180,15 @@ import Testing
         #expect(try place.run("verify").status == 0)
     }
 
+    #if os(Linux)
+        @Test func helpThatCannotBeWrittenIsAnError() throws {
+            let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
+            let process = try CommandRun.start(["--help"], output: full)
+            process.waitUntilExit()
+            #expect(process.terminationStatus == 71)
+        }
+    #endif
+
     @Test func everythingWorksOnAStoreThatOthersUse() throws {
         let place = try Workplace()
         var random = RandomBytes(seed: 6)

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTestSupport
 import TestOrigin
 import TestSupport
 import Testing
@@ -35,6 +36,65 @@ struct ServeTests {
             gateway.signal(SIGTERM)
             #expect(try await gateway.end() == 0)
         }
+    }
+
+    /// Starts a program with a limit of open files.
+    private func limited(to count: Int) -> [String] {
+        ["/bin/sh", "-c", "ulimit -n \(count); exec \"$0\" \"$@\"", CommandRun.path]
+    }
+
+    @Test func aServerLeavesDescriptorsFree() async throws {
+        try await withOrigin { origin, place in
+            let gate = Gate()
+            origin.script("/held", .ok("done").header("Cache-Control", "no-store").holding(at: gate))
+            let gateway = try await RunningGateway(place, "--origin", origin.url, prefix: limited(to: 160))
+            let port = try #require(URL(string: gateway.address)?.port)
+            let refused = Counter()
+            let statuses = try await withThrowingTaskGroup(of: Int?.self) { group in
+                for number in 0..<150 {
+                    group.addTask {
+                        let status = try? await Self.status(of: "/held?\(number)", port)
+                        refused.add(1)
+                        return status
+                    }
+                }
+                try await waitWhile { gate.arrivals + refused.value < 150 }
+                #if os(Linux)
+                    let open = try FileManager.default.contentsOfDirectory(
+                        atPath: "/proc/\(gateway.process.processIdentifier)/fd")
+                    #expect(open.compactMap { Int($0) }.max() ?? 0 < 128)
+                #endif
+                gate.open()
+                return try await group.reduce(into: [Int?]()) { $0.append($1) }
+            }
+            #expect(statuses.contains(200) && statuses.contains { $0 != 200 }, "\(statuses)")
+            try await #expect(Self.status(of: "/a", port) == 200)
+            #expect(gateway.process.isRunning)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
+    private static func status(of path: String, _ port: Int) async throws -> Int {
+        let client = try await RawClient.connect(to: port)
+        try await client.send("GET \(path) HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        let status = try await client.response().status
+        try await client.close()
+        return status
+    }
+
+    @Test func tooFewDescriptorsAreAnError() async throws {
+        let place = try Workplace()
+        let errors = try place.file("err", [])
+        for (count, command) in [(100, ["serve", "--origin", "http://h", "--listen", "127.0.0.1:0"]), (20, ["gc"])] {
+            let process = try CommandRun.start(
+                command + ["--store", place.store], prefix: limited(to: count),
+                errors: try FileHandle(forWritingTo: URL(fileURLWithPath: errors)))
+            await process.exit()
+            #expect(process.terminationReason == .exit && process.terminationStatus == 74)
+        }
+        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: errors)), as: UTF8.self)
+        #expect(text.contains("20 files may be open"), "\(text)")
     }
 
     @Test(arguments: ["junk", "cut"]) func aDamagedIndexIsRebuiltAtTheStart(_ damage: String) async throws {

@@ -55,6 +55,45 @@ struct MemoryTests {
         }
     }
 
+    /// An origin that sends interim responses of 18 MB before it answers.
+    private static func chatty(_ told: Latch) -> ScriptedTransport {
+        ScriptedTransport { request in
+            let fields: HTTPFields = [.init("X-Hint")!: String(repeating: "z", count: 30_000)]
+            let hint = HTTPResponse(status: .init(code: 103), headerFields: fields)
+            for _ in 0..<600 { await request.onInformational?(hint) }
+            told.open()
+            return .text("done")
+        }
+    }
+
+    @Test func interimResponsesThatAClientDoesNotTakeAreLeftOut() async throws {
+        let told = Latch()
+        try await withGateway(transport: Self.chatty(told)) { setting in
+            let client = try SlowClient(port: setting.port)
+            try client.send(get("/", "Connection: close"))
+            await told.wait()
+            let count = await client.read(.max)
+            #expect((1..<600 * 30_000).contains(count), "\(count)")
+        }
+    }
+
+    @Test func interimResponsesThatAnHTTP2ClientDoesNotTakeAreLeftOut() async throws {
+        let told = Latch()
+        try await withTLS(Self.chatty(told)) { setting, port in
+            let client = try await RawHTTP2Client.connect(to: port, window: 1 << 20)
+            try await client.setReading(false)
+            try await client.send(RawHTTP2Client.request(1, "GET", "/"))
+            await told.wait()
+            try await client.setReading(true)
+            var heads = 0
+            while let frame = try await client.frame(), frame.type != RawHTTP2Client.data {
+                if frame.type == RawHTTP2Client.headers { heads += 1 }
+            }
+            #expect((1..<600).contains(heads), "\(heads)")
+            await client.close()
+        }
+    }
+
     @Test func contentThatWaitsForItsOriginCounts() async throws {
         let gate = Gate()
         let transport = ScriptedTransport { request throws(TransportError) in

@@ -108,6 +108,21 @@ struct LimitTests {
         }
     }
 
+    /// Nor do interim responses, but for those that say that the server is at work (102).
+    @Test func interimResponsesDoNotHoldUpTheLimit() async throws {
+        try await ScriptedServer.run { peer in
+            _ = try await peer.head()
+            while true { try await peer.write("HTTP/1.1 103 Early Hints\r\n\r\n") }
+        } _: { server in
+            try await withTransport { transport in
+                let error = await failure { () throws(TransportError) in
+                    try await transport.send(get(server, timeouts: Timeouts(read: .milliseconds(5))))
+                }
+                #expect(error?.code == .timedOut)
+            }
+        }
+    }
+
     @Test func aQueueTimesOut() async throws {
         try await ScriptedServer.run { peer in
             _ = await peer.readToEnd()

@@ -7,7 +7,7 @@ package enum SizeArgument {
     package static func parse(_ text: String) throws -> ByteCount {
         if let size = ByteCount(parsing: text) { return size }
         let digits = text.prefix { $0.isASCII && $0.isNumber || $0 == "." }
-        if Double(digits) != nil, ByteCount(parsing: "1" + text.dropFirst(digits.count)) != nil {
+        if digits.first != ".", Double(digits) != nil, ByteCount(parsing: "1" + text.dropFirst(digits.count)) != nil {
             throw ValidationError(
                 "'\(text)' is too large. The maximum is 9000PB. Where no limit is allowed, use 'unlimited'.")
         }

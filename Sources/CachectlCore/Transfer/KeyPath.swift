@@ -49,8 +49,9 @@ package enum KeyPath {
     /// The same for the rest of a key after a base URL.
     package static func components(of key: Key, after base: Key, _ rules: Rules = .ofSystem) -> [[UInt8]] {
         let rest = Array(key.bytes.dropFirst(base.bytes.count))
-        return checked(
-            rest.split(separator: slash, omittingEmptySubsequences: false).map { name(Array($0), rules) }, key)
+        var path = rest.split(separator: slash, omittingEmptySubsequences: false).map { name(Array($0), rules) }
+        if folded([path[0]]) == folded([hashedFolder]) { path[0].insert(PercentCoding.percent, at: 0) }
+        return checked(path, key)
     }
 
     /// The components of the path of an entry's body.
@@ -76,7 +77,7 @@ package enum KeyPath {
     /// The path of a body that cannot have its own path: too long, a directory for another key, or a name that the file
     /// system treats as equal to that of another key.
     static func hashed(_ key: Key) -> [[UInt8]] {
-        [Array("_hashed".utf8), Array(Digest.of(key.bytes).hexadecimal.utf8)]
+        [hashedFolder, Array(Digest.of(key.bytes).hexadecimal.utf8)]
     }
 
     /// The key of the file at `path`, relative to the tree whose base URL is `base`.
@@ -94,6 +95,8 @@ package enum KeyPath {
 
     // MARK: Parts
 
+    /// No path after a base URL begins so: it gets a percent sign.
+    private static let hashedFolder = Array("_hashed".utf8)
     private static let slash = UInt8(ascii: "/")
     private static let dot = UInt8(ascii: ".")
     private static let characters = PercentCoding.characters("-._~!$&'()*+,;=:@?# ")

@@ -4,10 +4,10 @@ import HTTPTypes
 extension CacheRules {
     /// The fields of a response that are stored, in their order.
     ///
-    /// Not stored: `Connection` and the fields it names, the other fields that belong to one connection, the fields of
-    /// the proxy that was used (`Proxy-Authenticate`, `Proxy-Authentication-Info`, `Proxy-Authorization`), and those
-    /// named by `no-cache="…"`, in a shared cache also by `private="…"`. A missing `Date` is added, as RFC 9110 section
-    /// 6.6.1 demands.
+    /// Not stored: `Connection` and the fields it names, the other fields that belong to one connection, the
+    /// fields of the proxy that was used (`Proxy-Authenticate`, `Proxy-Authentication-Info`, `Proxy-
+    /// Authorization`), and those named by `no-cache="…"`, in a shared cache also by `private="…"`. A missing
+    /// `Date` is added, as RFC 9110 section 6.6.1 demands.
     ///
     /// - Parameters:
     ///   - response: as received.

@@ -71,7 +71,8 @@ enum FileSystem {
     ) throws(LarderError) -> OwnedDescriptor? {
         let raw = perform("open", at: directory.place) {
             // Does not wait for another process at the other end, if it is a FIFO.
-            openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
+            DescriptorReserve.checked(
+                openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode))
         }
         if raw >= 0 {
             let descriptor = OwnedDescriptor(raw)
@@ -95,7 +96,7 @@ enum FileSystem {
     /// open(2) of a path of the caller's; symbolic links are followed.
     static func open(path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(LarderError) -> OwnedDescriptor {
         let raw = perform("open", at: path.string) {
-            path.withPlatformString { openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode) }
+            path.withPlatformString { DescriptorReserve.checked(openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode)) }
         }
         guard raw >= 0 else { throw .system("open", errno, path: path) }
         return OwnedDescriptor(raw)

@@ -8,6 +8,9 @@
 
 /// How many files and sockets this process may have open.
 public enum DescriptorLimit {
+    /// The least that a server can work with.
+    static let least = 128
+
     /// Raises the soft limit of open files to the hard one; ``Gateway/start(_:cache:)`` does so. Where it cannot be
     /// raised it stays as it is. Source: getrlimit(2), `RLIMIT_NOFILE`.
     ///

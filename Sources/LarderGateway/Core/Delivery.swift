@@ -7,7 +7,8 @@ import Locks
 protocol DeliverySink: AnyObject {
     /// Of the event loop.
     var worker: Worker { get }
-    /// An interim (1xx) response.
+    /// An interim (1xx) response. It is left out if the client has not taken the ones before: to wait for one client
+    /// would hold up all that wait for the load, and to keep them would cost memory without a bound.
     func deliver(informational head: HTTPResponse)
     /// An answer of the gateway's own.
     func deliver(_ answer: OwnAnswer)

@@ -274,7 +274,7 @@ extension HTTP1Responder: DeliverySink {
     var takesMore: Bool { rest.isEmpty && output.isWritable }
 
     func deliver(informational head: HTTPResponse) {
-        guard output.context != nil, let current, !current.hasBegun else { return }
+        guard output.context != nil, let current, !current.hasBegun, takesMore else { return }
         output.begin()
         worker.scratch.removeAll(keepingCapacity: true)
         guard ResponseHeadWriter.appendInterim(head, into: &worker.scratch) else { return }

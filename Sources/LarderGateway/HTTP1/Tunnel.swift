@@ -47,6 +47,7 @@ final class Tunnel {
             .channelOption(.autoRead, value: false)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    guard channel.hasDescriptor else { throw IOError(errnoCode: EMFILE, reason: "socket") }
                     try channel.pipeline.syncOperations.addHandler(TunnelPeerHandler(tunnel.value))
                 }
             }

@@ -272,7 +272,7 @@ extension HTTP2Responder: DeliverySink {
     }
 
     func deliver(informational head: HTTPResponse) {
-        guard output.isAttached, !hasBegun, head.status.code != 100, head.status.code != 101 else { return }
+        guard output.isWritable, !hasBegun, head.status.code != 100, head.status.code != 101 else { return }
         var head = head.withoutConnectionFields
         head.headerFields[.contentLength] = nil
         output.write(head)

@@ -39,6 +39,9 @@ final class HTTP2StreamOutput {
     /// Whether there is a channel to write to.
     var isAttached: Bool { context != nil }
 
+    /// True if there is a channel to write to, and the client has taken most of what went to the connection.
+    var isWritable: Bool { context?.channel.isWritable == true }
+
     /// What may be handed over now, in bytes.
     var room: Int64 { max(0, min(flow.window(of: id) - queued, flow.room)) }
 

@@ -115,6 +115,7 @@ struct Connector: Sendable {
             )
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    try channel.requireDescriptor()
                     let pipeline = channel.pipeline.syncOperations
                     let opening = ConnectionOpening(channel.eventLoop)
                     try pipeline.addHandler(OpeningHandler(opening))

@@ -52,6 +52,9 @@ final class Exchange: @unchecked Sendable {
     private var interimCount = 0
     /// An interim response, until it is taken.
     private var interim: HTTPResponse?
+    /// When the final head has to be there. Of interim responses only 102 (Processing) begins the time again: a server
+    /// that sends others would hold the client.
+    private var headDeadline: NIODeadline?
     /// The final head, until it is taken.
     private var head: (response: HTTPResponse, length: Int64?)?
     /// Content that was not taken yet, in pieces of 64 KiB at most.
@@ -86,9 +89,14 @@ final class Exchange: @unchecked Sendable {
 
     /// How long what is waited for now may take; nil while nothing is.
     /// - Parameter isSending: whether the server has not taken all of the request, nor answered.
-    func timeLimit(isSending: Bool) -> Duration? {
-        if isSending { return timeouts.write }
-        return headWaiter != nil && isRequestComplete || pieceWaiter != nil ? timeouts.read : nil
+    func timeLimit(isSending: Bool) -> TimeAmount? {
+        if isSending { return TimeAmount(timeouts.write) }
+        let whole = TimeAmount(timeouts.read)
+        if pieceWaiter != nil { return whole }
+        guard headWaiter != nil, isRequestComplete else { return nil }
+        let deadline = headDeadline ?? .now() + whole
+        headDeadline = deadline
+        return max(.zero, deadline - .now())
     }
 
     /// Gives the waiter what is there: content before the error behind it.
@@ -181,6 +189,7 @@ final class Exchange: @unchecked Sendable {
         guard response.status.code != 101, interimCount <= Self.maximumInterim else { return false }
         interim = response
         if response.status == .continue { sendContent() }
+        if response.status.code == 102 { headDeadline = nil }
         return true
     }
 

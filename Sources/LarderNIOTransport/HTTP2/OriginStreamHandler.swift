@@ -191,7 +191,7 @@ final class OriginStreamHandler: ChannelInboundHandler, ExchangeHandler, @unchec
     /// Starts the time limit of what is waited for now.
     func setTimeLimit() {
         guard let exchange, !isClosed else { return }
-        timer.set(exchange.timeLimit(isSending: isSending).map { TimeAmount($0) })
+        timer.set(exchange.timeLimit(isSending: isSending))
     }
 
     /// Whether the server has not taken all of the request, nor answered.

@@ -43,7 +43,7 @@ struct FetchStep: Sendable {
         guard [301, 302, 303, 307, 308].contains(response.status.code),
             let location = response.headerFields[.location],
             let target = URL(string: location, relativeTo: URL(string: url))?.absoluteString,
-            target.hasPrefix("http://") || target.hasPrefix("https://")
+            ["http", "https"].contains(target.prefix { $0 != ":" }.lowercased())
         else { return nil }
         // "a user agent MAY change the request method from POST to GET" for 301 and 302, and all do; 303 requires it.
         let turnsToGet =
@@ -51,7 +51,7 @@ struct FetchStep: Sendable {
             && (response.status.code == 303 || request.method == .post && response.status.code < 303)
         var fields = Array(request.headerFields)
         // Credentials for one server must not reach another.
-        if Self.origin(target) != Self.origin(url) {
+        if Self.origin(target).lowercased() != Self.origin(url).lowercased() {
             fields.removeAll { [.authorization, .cookie].contains($0.name) }
         }
         return try FetchStep(
