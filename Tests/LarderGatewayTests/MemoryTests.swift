@@ -94,6 +94,25 @@ struct MemoryTests {
         }
     }
 
+    /// A client that sends requests without a pause, and no piece that ends where one does.
+    @Test func requestsInPiecesTakeNoMoreRoomThanOne() async throws {
+        try await withGateway(transport: Self.transport) { setting in
+            let worker = setting.gateway.workers[0]
+            let (count, capacity) = try await worker.eventLoop.submit {
+                let input = HTTP1Input(worker.core.headLimits)
+                let text = Array(get("/" + String(repeating: "x", count: 1_000)).utf8)
+                var found = 0
+                for round in 0..<1_000 {
+                    var piece = ByteBuffer(bytes: round == 0 ? text + text[..<7] : text[7...] + text[..<7])
+                    input.keep(&piece)
+                    while case .request = input.nextHead(worker, scheme: "http", hit: { _ in nil }) { found += 1 }
+                }
+                return (found, input.capacity)
+            }.get()
+            #expect(count == 1_000 && capacity <= 16 << 10, "\(count) \(capacity)")
+        }
+    }
+
     @Test func contentThatWaitsForItsOriginCounts() async throws {
         let gate = Gate()
         let transport = ScriptedTransport { request throws(TransportError) in

@@ -1,8 +1,11 @@
 import HTTPTypes
+import HTTPWire
 import LarderHTTP
-import LarderNIOTransport
+import NIOCore
 import TestSupport
 import Testing
+
+@testable import LarderNIOTransport
 
 struct ResponseTests {
     /// Serves one request with these bytes, then closes.
@@ -145,6 +148,22 @@ struct ResponseTests {
                 check(log.lines, text)
             }
         }
+    }
+
+    /// No piece ends where a head does.
+    @Test func headsInPiecesTakeNoMoreRoomThanOne() throws {
+        var reader = ResponseReader(HeadLimits(headBytes: 64 << 10, fields: 100))
+        let head = "HTTP/1.1 103 Early Hints\r\nLink: <\(String(repeating: "x", count: 1_000))>\r\n\r\n"
+        let stream = Array(String(repeating: head, count: 1_000).utf8)
+        var count = 0
+        let size = head.utf8.count
+        for round in 0..<999 {
+            let start = round == 0 ? 0 : round * size + 7
+            var piece = ByteBuffer(bytes: stream[start..<(round + 1) * size + 7])
+            reader.receive(&piece)
+            while try reader.nextHead(answering: .get) != nil { count += 1 }
+        }
+        #expect(count == 999 && reader.capacity <= 16 << 10, "\(count) \(reader.capacity)")
     }
 
     /// A server may say for hours that it is at work.

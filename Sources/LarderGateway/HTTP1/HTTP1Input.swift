@@ -29,6 +29,8 @@ final class HTTP1Input {
     /// Bytes that nothing was done with yet.
     var count: Int { bytes.readableBytes }
     var isEmpty: Bool { bytes.readableBytes == 0 }
+    /// The room for them, in bytes.
+    var capacity: Int { bytes.storageCapacity }
     /// Whether another request may be kept until its turn.
     var hasRoomForMore: Bool { bytes.readableBytes < Self.pipelineLimit }
 
@@ -40,7 +42,10 @@ final class HTTP1Input {
 
     /// Keeps bytes that came.
     func keep(_ new: inout ByteBuffer) {
-        if bytes.readableBytes == 0 { bytes = new } else { bytes.writeBuffer(&new) }
+        if bytes.readableBytes == 0 { return bytes = new }
+        // Else it would grow by all that comes in pieces which end within a request.
+        bytes.discardReadBytes()
+        bytes.writeBuffer(&new)
     }
 
     /// Drops what was kept, and keeps the room.

@@ -27,6 +27,9 @@ struct ResponseReader {
     /// Whether everything that arrived has been read.
     var isEmpty: Bool { input.readableBytes == 0 }
 
+    /// The room for what has arrived, in bytes.
+    var capacity: Int { input.storageCapacity }
+
     /// Whether the final head of the response has been read.
     var hasHead: Bool { decoder != nil }
 
@@ -42,7 +45,10 @@ struct ResponseReader {
 
     /// Adds bytes that have arrived.
     mutating func receive(_ buffer: inout ByteBuffer) {
-        if input.readableBytes == 0 { input = buffer } else { input.writeBuffer(&buffer) }
+        if input.readableBytes == 0 { return input = buffer }
+        // Else it would grow by all that comes in pieces which end within a head.
+        input.discardReadBytes()
+        input.writeBuffer(&buffer)
     }
 
     /// Gives the room for bytes back: nothing big is kept for an idle connection.
