@@ -144,10 +144,17 @@ let package = Package(
             ]
         ),
         .target(
+            name: "LarderServer",
+            dependencies: [
+                "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .logging, .nioCore, .nioHTTP2, .nioHTTPTypes,
+                .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
+            ]
+        ),
+        .target(
             name: "LarderGateway",
             dependencies: [
-                "HTTPCaching", "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .logging, .nioCore, .nioHTTP2,
-                .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
+                "HTTPCaching", "HTTPWire", "Larder", "LarderHTTP", "LarderServer", .httpTypes, .logging, .nioCore,
+                .systemPackage,
             ]
         ),
         // Generated from protos/ by tools/messages.
@@ -155,15 +162,15 @@ let package = Package(
         .target(
             name: "LarderObjects",
             dependencies: [
-                "BuildMessages", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "Locks", .httpTypes, .logging,
+                "BuildMessages", "HTTPCaching", "Larder", "LarderHTTP", "LarderServer", "Locks", .httpTypes, .logging,
                 .nioCore, .protobuf,
             ]
         ),
         .target(
             name: "LarderObjectsGRPC",
             dependencies: [
-                "BuildMessages", "Larder", "LarderGateway", "LarderObjects", "Locks", .grpcCore, .grpcNIOTransport,
-                .grpcProtobuf, .logging, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .protobuf,
+                "BuildMessages", "Larder", "LarderObjects", "LarderServer", "Locks", .grpcCore, .grpcNIOTransport,
+                .grpcProtobuf, .logging, .nioCore, .nioHPACK, .nioHTTP2, .protobuf,
             ]
         ),
         .target(
@@ -189,8 +196,8 @@ let package = Package(
             name: "cachectl",
             dependencies: [
                 "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "LarderPackages", "Locks", .argumentParser, .httpTypes, .logging, .nioCore,
-                .nioPosix, .systemPackage,
+                "LarderNIOTransport", "LarderPackages", "LarderServer", "Locks", .argumentParser, .httpTypes, .logging,
+                .nioCore, .nioPosix, .systemPackage,
                 // gRPC is a third of a release build, and only `objects` needs it: see tools/run.
                 .target(name: "LarderObjects", condition: .when(traits: ["LarderObjectsGRPC"])),
                 .target(name: "LarderObjectsGRPC", condition: .when(traits: ["LarderObjectsGRPC"])),
@@ -301,23 +308,23 @@ let package = Package(
             name: "LarderGatewayTests",
             dependencies: [
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "Locks", "TestOrigin", "TestSupport", .httpTypes, .nioCore, .nioHTTP2,
-                .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
+                "LarderNIOTransport", "LarderServer", "Locks", "TestOrigin", "TestSupport", .httpTypes, .nioCore,
+                .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
             ],
             exclude: ["Effort"]
         ),
         .testTarget(
             name: "LarderObjectsTests",
             dependencies: [
-                "BuildMessages", "HTTPTestSupport", "Larder", "LarderGateway", "LarderNIOTransport", "LarderObjects",
-                "SeededData", "TestSupport", .httpTypes, .nioCore, .protobuf, .systemPackage,
+                "BuildMessages", "HTTPTestSupport", "Larder", "LarderNIOTransport", "LarderObjects", "SeededData",
+                "TestSupport", .httpTypes, .nioCore, .protobuf, .systemPackage,
             ]
         ),
         .testTarget(
             name: "LarderObjectsGRPCTests",
             dependencies: [
-                "BuildMessages", "Larder", "LarderGateway", "LarderObjects", "LarderObjectsGRPC", "SeededData",
-                "TestOrigin", "TestSupport", .grpcCore, .grpcNIOTransport, .grpcProtobuf, .nioCore, .nioHPACK,
+                "BuildMessages", "Larder", "LarderObjects", "LarderObjectsGRPC", "SeededData", "TestOrigin",
+                "TestSupport", .grpcCore, .grpcNIOTransport, .grpcProtobuf, .nioCore, .nioHPACK,
                 .nioHTTP2, .nioPosix,
                 .protobuf,
             ]

@@ -1,3 +1,5 @@
+import LarderServer
+
 /// What a running gateway reads again.
 extension Gateway {
     /// Opens the file of the access log again, after a program that rotates logs has renamed it. Lines handed over
@@ -5,15 +7,12 @@ extension Gateway {
     /// - Returns: false without an access log, or with one on the standard output.
     /// - Throws: `io`; the old file is written on then.
     @discardableResult
-    public func reopenAccessLog() throws(GatewayError) -> Bool { try core.accessLog?.reopen() ?? false }
+    public func reopenAccessLog() throws(GatewayError) -> Bool { try server.reopenAccessLog() }
 
     /// Reads the files of the certificate and the key again: connections accepted from now on get them, those that are
     /// open keep theirs. Waits for the disk.
     /// - Returns: false without TLS.
     /// - Throws: `tls`; the old certificate is used on then.
     @discardableResult
-    public func reloadCertificate() throws(GatewayError) -> Bool {
-        try tls?.reload()
-        return tls != nil
-    }
+    public func reloadCertificate() throws(GatewayError) -> Bool { try server.reloadCertificate() }
 }

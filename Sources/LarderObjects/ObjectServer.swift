@@ -1,6 +1,6 @@
 import Larder
-import LarderGateway
 import LarderHTTP
+import LarderServer
 import NIOCore
 
 /// An HTTP server that keeps the objects of build tools in a store: Bazel's HTTP cache, ccache, sccache over WebDAV,
@@ -16,20 +16,20 @@ import NIOCore
 ///
 /// It owns its sockets and threads, not the store. Safe to use from any thread.
 public final class ObjectServer: Sendable {
-    private let gateway: Gateway
+    private let server: Server
     package let service: ObjectService
 
-    private init(_ gateway: Gateway, _ service: ObjectService) {
-        self.gateway = gateway
+    private init(_ server: Server, _ service: ObjectService) {
+        self.server = server
         self.service = service
     }
 
     /// The address for HTTP without TLS; nil if there is none.
-    public var address: SocketAddress? { gateway.address }
+    public var address: SocketAddress? { server.address }
     /// The address for TLS; nil if there is none.
-    public var tlsAddress: SocketAddress? { gateway.tlsAddress }
+    public var tlsAddress: SocketAddress? { server.tlsAddress }
     /// The address of the admin server; nil without one.
-    public var adminAddress: SocketAddress? { gateway.adminAddress }
+    public var adminAddress: SocketAddress? { server.adminAddress }
 
     /// Starts a server.
     ///
@@ -37,7 +37,8 @@ public final class ObjectServer: Sendable {
     ///   - configuration: addresses, rights and limits; it cannot be changed later.
     ///   - store: keeps the objects; it stays the caller's to close, after ``stop(drain:)``.
     /// - Returns: the server, when connections are accepted.
-    /// - Throws: `GatewayError`, as `Gateway.start(_:cache:)` does.
+    /// - Throws: `GatewayError`: `invalidArgument` for a configuration without an address or with a limit that makes no
+    ///   sense, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
     public static func start(
         _ configuration: ObjectServerConfiguration, store: Store
     ) async throws(GatewayError) -> ObjectServer {
@@ -52,7 +53,7 @@ public final class ObjectServer: Sendable {
                 health.store, promiseTime: configuration.promiseTime, replacesResults: configuration.replacesResults,
                 configuration.connections.logger),
             health, configuration)
-        return ObjectServer(try await Gateway.start(configuration.connections, service), service)
+        return ObjectServer(try await Server.start(configuration.connections, service), service)
     }
 
     /// The health of a store, as the server reports it.
@@ -63,22 +64,22 @@ public final class ObjectServer: Sendable {
     /// Answers from a store that was opened again.
     package func use(_ health: StoreHealth) async {
         service.use(health)
-        await gateway.use(service)
+        await server.use(service)
     }
 
     /// Stops the server: it accepts no new connections, closes idle ones and finishes requests in progress. When the
     /// time is up, it ends the remaining requests.
     ///
     /// - Parameter drain: how long requests may take to finish. Default: 10 s.
-    public func stop(drain: Duration = .seconds(10)) async { await gateway.stop(drain: drain) }
+    public func stop(drain: Duration = .seconds(10)) async { await server.stop(drain: drain) }
 
-    /// Reopens the access log, for programs that rotate it; see `Gateway.reopenAccessLog()`.
+    /// Reopens the access log, for programs that rotate it. Waits for the disk.
     @discardableResult
-    public func reopenAccessLog() throws(GatewayError) -> Bool { try gateway.reopenAccessLog() }
+    public func reopenAccessLog() throws(GatewayError) -> Bool { try server.reopenAccessLog() }
 
-    /// Reads the certificate again, for new connections; see `Gateway.reloadCertificate()`.
+    /// Reads the certificate again, for new connections. Waits for the disk.
     @discardableResult
-    public func reloadCertificate() throws(GatewayError) -> Bool { try gateway.reloadCertificate() }
+    public func reloadCertificate() throws(GatewayError) -> Bool { try server.reloadCertificate() }
 
     /// The figures since the start.
     public var figures: Figures {

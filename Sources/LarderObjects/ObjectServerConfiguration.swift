@@ -1,12 +1,12 @@
 import Larder
-import LarderGateway
+import LarderServer
 import Logging
 
 /// The addresses, access rights and promises of an ``ObjectServer``.
 public struct ObjectServerConfiguration: Sendable {
-    /// Addresses, TLS, limits, the access log and the admin server. Its routes, tunnels and purging have no effect.
-    /// Default: HTTP/1.1 on a free port of 127.0.0.1, and objects of up to 16 GiB.
-    public var connections: GatewayConfiguration
+    /// Addresses, TLS, limits, the access log and the admin server. Default: HTTP/1.1 on a free port of
+    /// 127.0.0.1, and objects of up to 16 GiB.
+    public var connections: ServerConfiguration
     /// The access rights. Default: every client may read and write everything.
     public var access = ObjectAccess()
     /// The time for which displacement does not remove a blob after the server has reported it: with a hit of an action
@@ -19,7 +19,7 @@ public struct ObjectServerConfiguration: Sendable {
 
     /// The defaults.
     public init() {
-        connections = GatewayConfiguration()
+        connections = ServerConfiguration()
         connections.limits.bodyBytes = 16 << 30
         connections.logger = Logger(label: "larder.objects")
     }

@@ -1,7 +1,7 @@
 import GRPCCore
 import GRPCNIOTransportHTTP2Posix
-import LarderGateway
 import LarderObjects
+import LarderServer
 import NIOCore
 
 /// The Remote Execution API's cache over gRPC, on the store, the rights and the figures of an `ObjectServer`: for
@@ -99,12 +99,12 @@ public final class GRPCObjectServer: Sendable {
         _ certificate: GRPCObjectServerConfiguration.Certificate?
     ) throws(GatewayError) -> HTTP2ServerTransport.Posix.TransportSecurity {
         guard let certificate else { return .plaintext }
-        // They are checked as the gateway checks its own; the library would tell when the first client connects.
-        var files = GatewayConfiguration()
+        // They are checked as the object server checks its own; the library would tell when the first client connects.
+        var files = ServerConfiguration()
         files.port = nil
         files.tls = GatewayTLS(
             port: 0, certificateFile: certificate.certificateFile, keyFile: certificate.keyFile)
-        try Gateway.check(files)
+        try Server.check(files)
         return .tls(
             certificateChain: [.file(path: certificate.certificateFile, format: .pem)],
             privateKey: .file(path: certificate.keyFile, format: .pem)

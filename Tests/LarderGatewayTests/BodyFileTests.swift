@@ -7,7 +7,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// A body's file that another process cuts off, before and while it is sent.
 struct BodyFileTests {

@@ -1,7 +1,7 @@
 import NIOCore
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// The limits in time of a connection, without a connection.
 @Suite struct DeadlinesTests {

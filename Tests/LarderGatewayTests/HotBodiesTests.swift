@@ -6,7 +6,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// Large bodies in memory.
 struct HotBodiesTests {

@@ -8,7 +8,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// Closes a connection that was accepted.
 private final class Closer: ChannelInboundHandler {

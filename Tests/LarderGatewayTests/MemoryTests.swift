@@ -7,7 +7,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// What all clients together, and each of them, may use up.
 struct MemoryTests {
@@ -97,7 +97,7 @@ struct MemoryTests {
     /// A client that sends requests without a pause, and no piece that ends where one does.
     @Test func requestsInPiecesTakeNoMoreRoomThanOne() async throws {
         try await withGateway(transport: Self.transport) { setting in
-            let worker = setting.gateway.workers[0]
+            let worker = setting.gateway.server.workers[0]
             let (count, capacity) = try await worker.eventLoop.submit {
                 let input = HTTP1Input(worker.core.headLimits)
                 let text = Array(get("/" + String(repeating: "x", count: 1_000)).utf8)
@@ -248,11 +248,11 @@ struct MemoryTests {
             try await #expect(third.rest().isEmpty)
             try await first.close()
             try await setting.waitForConnections(1)
-            try await waitWhile { try setting.gateway.core.clients.connections(of: .loopback) > 1 }
+            try await waitWhile { try setting.gateway.server.core.clients.connections(of: .loopback) > 1 }
             try await #expect(exchange(setting.port, get("/kept")).text == "kept")
             try await second.close()
             try await setting.waitForConnections(0)
-            try await waitWhile { setting.gateway.core.clients.count > 0 }
+            try await waitWhile { setting.gateway.server.core.clients.count > 0 }
         }
     }
 
@@ -272,7 +272,7 @@ struct MemoryTests {
                 let client = try await setting.connect()
                 try await client.send(get("/slow", "Cache-Control: no-cache"))
                 // The second waits for the first's answer, not at the gate.
-                try await waitWhile { try setting.gateway.core.clients.requests(of: .loopback) < count }
+                try await waitWhile { try setting.gateway.server.core.clients.requests(of: .loopback) < count }
                 slow.append(client)
             }
             let other = try await setting.connect()

@@ -6,7 +6,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// Clients that take their time, and what is counted and logged of them.
 struct SlowClientTests {

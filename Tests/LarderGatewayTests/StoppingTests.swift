@@ -6,7 +6,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// The end of a gateway: whatever is under way, no part of it runs or asks for an event loop afterwards.
 struct StoppingTests {
@@ -25,7 +25,7 @@ struct StoppingTests {
                 }
                 try await setting.waitForBytes(30 * (head.utf8.count + 3))
                 await setting.gateway.stop(drain: .milliseconds(round))
-                #expect(setting.gateway.core.tasks.isEmpty)
+                #expect(setting.gateway.server.core.tasks.isEmpty)
                 for client in clients { _ = try? await client.rest() }
             }
         }
@@ -50,7 +50,7 @@ struct StoppingTests {
                 async let stopped: Void = setting.gateway.stop(drain: .zero)
                 gate.open()
                 await stopped
-                #expect(setting.gateway.core.tasks.isEmpty)
+                #expect(setting.gateway.server.core.tasks.isEmpty)
                 for client in clients { _ = try? await client.rest() }
             }
         }

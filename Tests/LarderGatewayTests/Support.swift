@@ -117,7 +117,7 @@ extension ScriptedTransport {
 }
 
 /// Time that passes when a test says so.
-final class TestTime: GatewayTime {
+final class TestTime: ServerTime {
     private let nanoseconds = Atomic<UInt64>(1_000_000_000_000)
 
     func now() -> NIODeadline { .uptimeNanoseconds(nanoseconds.load(ordering: .relaxed)) }

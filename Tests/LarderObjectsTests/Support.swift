@@ -1,6 +1,5 @@
 import HTTPTypes
 import Larder
-import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
 import LarderObjects

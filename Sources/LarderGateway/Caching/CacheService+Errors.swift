@@ -1,4 +1,5 @@
 import LarderHTTP
+import LarderServer
 
 /// What clients get where the origin gave no answer.
 extension CacheService {

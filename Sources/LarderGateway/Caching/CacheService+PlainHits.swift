@@ -1,6 +1,7 @@
 import HTTPWire
 import Larder
 import LarderHTTP
+import LarderServer
 
 /// Hits whose key is the URL: it is made of the bytes of the head.
 extension CacheService {

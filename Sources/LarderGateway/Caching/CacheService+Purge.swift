@@ -1,5 +1,6 @@
 import HTTPTypes
 import LarderHTTP
+import LarderServer
 
 /// PURGE: taking responses out of the store.
 extension CacheService {

@@ -1,10 +1,11 @@
 import HTTPCaching
 import HTTPTypes
 import LarderHTTP
+import LarderServer
 import Logging
 
 /// An HTTP cache and its origins as what answers requests: reverse proxy, forward proxy, or both.
-final class CacheService: GatewayService {
+final class CacheService: HTTPService {
     let cache: HTTPCache
     let configuration: GatewayConfiguration
     let logger: Logger
@@ -18,7 +19,7 @@ final class CacheService: GatewayService {
     init(_ cache: HTTPCache, _ configuration: GatewayConfiguration) {
         self.cache = cache
         self.configuration = configuration
-        logger = configuration.logger
+        logger = configuration.server.logger
         pseudonym = cache.configuration.viaName
         allowsPlainHits =
             configuration.routes.otherwise != nil && cache.hasPlainHits && cache.configuration.addsCacheStatus
@@ -150,7 +151,7 @@ final class CacheService: GatewayService {
         }
         var host = target.host
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        return .tunnel(host: host, port: port)
+        return .tunnel(host: host, port: port, timeout: policy.connectTimeout)
     }
 }
 
@@ -169,7 +170,7 @@ extension GatewayConfiguration {
     /// Whether the request is one for a forward proxy. HTTP/2 has the same form for those and for requests to a server,
     /// so that a host without an origin here would be all it takes to reach any server: the operator has to want that.
     fileprivate func mayForward(_ request: HTTPRequest) -> Bool {
-        routes.allowsForwarding && tls?.allowsForwarding == true
+        routes.allowsForwarding && server.tls?.allowsForwarding == true
             && (request.scheme == "http" || request.scheme == "https")
             && routes.origin(for: request.authority ?? "") == nil
     }

@@ -1,79 +1,26 @@
-import Logging
+import LarderServer
 
 /// How a ``Gateway`` listens, where it sends requests, and what it allows.
+///
+/// The properties of ``server`` can be read and set without its name: `configuration.port = 8080`.
+@dynamicMemberLookup
 public struct GatewayConfiguration: Sendable {
-    /// The address to listen on. Default: 127.0.0.1.
-    public var host = "127.0.0.1"
-    /// The port for HTTP/1.1 without TLS; 0 for a free one, nil for none. Default: 0.
-    public var port: Int? = 0
-    /// TLS with HTTP/2 and HTTP/1.1, on a separate port. Default: nil, none.
-    public var tls: GatewayTLS?
-    /// The address of the admin server. Default: 127.0.0.1.
-    public var adminHost = "127.0.0.1"
-    /// The port of the admin server (`/metrics`, `/healthz`, `/`); 0 for a free one. Default: nil, no admin server.
-    public var adminPort: Int?
+    /// Addresses, TLS, limits, the access log and the admin server. Default: HTTP/1.1 on a free port of 127.0.0.1.
+    public var server = ServerConfiguration()
     /// Where requests go.
     public var routes = Routes()
-    /// Limits on the resources that clients can use.
-    public var limits = GatewayLimits()
     /// The rules for CONNECT. Default: refused.
     public var tunnels = TunnelPolicy()
     /// The rules for PURGE. Default: allowed from loopback.
     public var purging = PurgePolicy()
-    /// The access log. Default: nil, none.
-    public var accessLog: AccessLogConfiguration?
-    /// The number of event loops, each on its own thread. Default: nil, one for each core.
-    public var eventLoops: Int?
-    /// Memory for frequently requested bodies that are stored in separate files, in bytes, for all event loops
-    /// together; 0 for none. A body that is no longer requested leaves this memory within seconds. Default: 32 MiB.
-    public var hotBodyBytes = 32 << 20
-    /// The logger for problems. Default: a logger labelled `larder.gateway`.
-    public var logger = Logger(label: "larder.gateway")
-    /// The clock for time limits. Tests replace it.
-    package var time: any GatewayTime = SystemTime()
 
     /// A gateway without an origin, on a free port of 127.0.0.1.
     public init() {}
-}
 
-/// The certificate for TLS.
-public struct GatewayTLS: Sendable, Hashable {
-    /// The port; 0 for a free one.
-    public var port: Int
-    /// The path of a PEM file with the certificate chain, the server's certificate first.
-    public var certificateFile: String
-    /// The path of a PEM file with the private key.
-    public var keyFile: String
-    /// Offers HTTP/2 (ALPN). Default: true.
-    public var allowsHTTP2: Bool
-    /// The oldest version of TLS that the gateway accepts. Default: 1.2.
-    public var minimumVersion: Version
-    /// Forwards requests over HTTP/2 for hosts without an origin, if ``Routes/allowsForwarding`` is set. False answers
-    /// them with 421. HTTP/2 has one form for requests to a server and requests to a proxy (RFC 9113 section 8.3.1), so
-    /// with this option every client of the port reaches every host that the gateway reaches. Default: false.
-    public var allowsForwarding: Bool
-
-    /// A version of TLS.
-    public enum Version: Sendable, Hashable {
-        /// RFC 5246.
-        case tls12
-        /// RFC 8446.
-        case tls13
-    }
-
-    /// Describes a TLS port. Files are read when the gateway starts, not here.
-    ///
-    /// Each parameter sets the property of its name, and has the default that the property states.
-    public init(
-        port: Int = 0, certificateFile: String, keyFile: String, allowsHTTP2: Bool = true,
-        minimumVersion: Version = .tls12, allowsForwarding: Bool = false
-    ) {
-        self.port = port
-        self.certificateFile = certificateFile
-        self.keyFile = keyFile
-        self.allowsHTTP2 = allowsHTTP2
-        self.minimumVersion = minimumVersion
-        self.allowsForwarding = allowsForwarding
+    /// A property of ``server``.
+    public subscript<Value>(dynamicMember path: WritableKeyPath<ServerConfiguration, Value>) -> Value {
+        get { server[keyPath: path] }
+        set { server[keyPath: path] = newValue }
     }
 }
 

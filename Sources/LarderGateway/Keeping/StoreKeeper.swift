@@ -1,7 +1,10 @@
 import Larder
 import LarderHTTP
+import LarderServer
 import Logging
 import SystemPackage
+
+extension HTTPCache: StoreUser {}
 
 /// Keeps the store of a gateway usable: looks at it every so often, tells what is wrong with it, and opens it again
 /// where that helps.

@@ -1,3 +1,5 @@
+import LarderServer
+
 /// The origins that a gateway sends requests to, by host.
 ///
 /// Only the host decides: every response stored under a URL came from the server that the URL is routed to.

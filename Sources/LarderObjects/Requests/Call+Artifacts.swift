@@ -1,7 +1,7 @@
 import HTTPTypes
 import Larder
-import LarderGateway
 import LarderHTTP
+import LarderServer
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

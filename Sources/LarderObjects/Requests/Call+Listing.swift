@@ -1,7 +1,7 @@
 import HTTPTypes
 import Larder
-import LarderGateway
 import LarderHTTP
+import LarderServer
 
 /// PROPFIND (RFC 4918 section 9.1), as far as build tools use it: whether something is there, and how long it is.
 extension Call {

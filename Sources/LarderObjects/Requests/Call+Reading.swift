@@ -1,8 +1,8 @@
 import HTTPCaching
 import HTTPTypes
 import Larder
-import LarderGateway
 import LarderHTTP
+import LarderServer
 
 /// GET and HEAD.
 extension Call {

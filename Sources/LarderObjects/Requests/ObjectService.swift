@@ -1,14 +1,14 @@
 import HTTPTypes
 import Larder
-import LarderGateway
 import LarderHTTP
-import Logging
+import LarderServer
 import Locks
+import Logging
 
 /// Answers the requests of build tools.
 ///
 /// A build continues whatever the server has: what cannot be read is a miss (404), and is logged.
-package struct ObjectService: GatewayService {
+package struct ObjectService: HTTPService {
     private let current: CurrentObjects
     package let access: ObjectAccess
     package let logger: Logger

@@ -1,6 +1,6 @@
 import Larder
-import LarderGateway
 import LarderHTTP
+import LarderServer
 import Logging
 
 /// The objects of a server in its store.

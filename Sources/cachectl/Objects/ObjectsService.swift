@@ -1,10 +1,10 @@
 #if LarderObjectsGRPC
     import CachectlCore
     import Larder
-    import LarderGateway
     import LarderHTTP
     import LarderObjects
     import LarderObjectsGRPC
+    import LarderServer
     import Logging
 
     /// The object server as `objects` runs it, over HTTP and gRPC.

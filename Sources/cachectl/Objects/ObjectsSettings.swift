@@ -2,7 +2,6 @@
     import ArgumentParser
     import CachectlCore
     import Larder
-    import LarderGateway
     import LarderObjects
     import LarderObjectsGRPC
     import SystemPackage

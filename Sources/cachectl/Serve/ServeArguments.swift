@@ -2,7 +2,7 @@ import ArgumentParser
 import HTTPCaching
 import HTTPTypes
 import Larder
-import LarderGateway
+import LarderServer
 import Logging
 
 /// A whole number in a range.

@@ -2,7 +2,6 @@ import ArgumentParser
 import CachectlCore
 import HTTPTypes
 import Larder
-import LarderGateway
 
 /// The settings of `serve`, with those of every server.
 ///

@@ -25,7 +25,7 @@ struct ServeSetup: Sendable {
 
     init(_ settings: ServeSettings) throws {
         levels = settings.server.logLevels
-        try settings.server.configure(&gateway, levels, http2: settings.http2)
+        try settings.server.configure(&gateway.server, levels, http2: settings.http2)
         gateway.routes = try Self.routes(settings)
         destinations = Self.destinations(gateway.routes, settings.origin)
         if settings.tunnel == nil, !settings.tunnelPort.isEmpty {

@@ -1,6 +1,5 @@
 import CachectlCore
 import Larder
-import LarderGateway
 import NIOCore
 
 /// What `serve` and `objects` print when they are ready.

@@ -1,5 +1,5 @@
 import CachectlCore
-import LarderGateway
+import LarderServer
 import SystemPackage
 
 extension CommandError {

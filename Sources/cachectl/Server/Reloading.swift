@@ -1,6 +1,6 @@
 import CachectlCore
 import Larder
-import LarderGateway
+import LarderServer
 import Locks
 import SystemPackage
 

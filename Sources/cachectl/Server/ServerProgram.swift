@@ -1,7 +1,7 @@
 import CachectlCore
 import Larder
-import LarderGateway
 import LarderHTTP
+import LarderServer
 import Logging
 
 /// What a server program runs on a store: the caching gateway, or the object server.

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CachectlCore
 import Larder
-import LarderGateway
+import LarderServer
 import Logging
 
 /// The settings that `serve` and `objects` have in common: addresses, TLS, budget, logs, limits of connections. One
@@ -90,7 +90,7 @@ struct ServerSettings: ParsableArguments {
     ///   - http2: offers HTTP/2 on the TLS port; nil: yes.
     ///   - hasOtherTLS: true if the certificate is for another port, too.
     func configure(
-        _ connections: inout GatewayConfiguration, _ levels: LogLevels, http2: Bool? = nil, hasOtherTLS: Bool = false
+        _ connections: inout ServerConfiguration, _ levels: LogLevels, http2: Bool? = nil, hasOtherTLS: Bool = false
     ) throws {
         connections.logger = levels.logger(connections.logger)
         let listen = listen ?? AddressArgument(host: "127.0.0.1", port: 8080)

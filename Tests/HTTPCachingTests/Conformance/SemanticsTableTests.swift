@@ -7,19 +7,21 @@ struct SemanticsTableTests {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The folder of `Sources` that the first letter of a file's name stands for.
-    static let folders: [Substring: String] = [
-        "R": "HTTPCaching/Rules", "S": "HTTPCaching/Syntax", "M": "HTTPCaching/Model", "L": "LarderHTTP",
-        "W": "HTTPWire", "N": "LarderNIOTransport", "G": "LarderGateway",
+    /// The folders of `Sources` that the first letter of a file's name stands for.
+    static let folders: [Substring: [String]] = [
+        "R": ["HTTPCaching/Rules"], "S": ["HTTPCaching/Syntax"], "M": ["HTTPCaching/Model"], "L": ["LarderHTTP"],
+        "W": ["HTTPWire"], "N": ["LarderNIOTransport"], "G": ["LarderServer", "LarderGateway"],
     ]
 
-    /// Whether a file named as in the table, such as `R/Storing` or `G/Tunnel`, is in its folder or one below.
+    /// Whether a file named as in the table, such as `R/Storing` or `G/Tunnel`, is in one of its folders or below.
     static func exists(_ name: Substring) -> Bool {
         let parts = name.split(separator: "/")
-        guard parts.count == 2, let folder = folders[parts[0]] else { return false }
-        let files = FileManager.default.enumerator(atPath: root.appending(path: "Sources/\(folder)").path)
+        guard parts.count == 2, let folders = folders[parts[0]] else { return false }
         let names = ["\(parts[1]).swift", "CacheRules+\(parts[1]).swift"]
-        return files?.contains { names.contains(URL(filePath: "\($0)").lastPathComponent) } ?? false
+        return folders.contains { folder in
+            let files = FileManager.default.enumerator(atPath: root.appending(path: "Sources/\(folder)").path)
+            return files?.contains { names.contains(URL(filePath: "\($0)").lastPathComponent) } ?? false
+        }
     }
 
     /// The cells of all rows of requirements, heads and rulers left out. Other tables, which explain, have fewer

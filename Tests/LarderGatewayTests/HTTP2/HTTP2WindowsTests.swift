@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import LarderGateway
+@testable import LarderServer
 
 /// The windows as the gateway counts them.
 struct HTTP2WindowsTests {

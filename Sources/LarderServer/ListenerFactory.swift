@@ -5,7 +5,7 @@ import Locks
 
 /// Opens the ports.
 struct ListenerFactory {
-    let core: GatewayCore
+    let core: ServerCore
     let group: MultiThreadedEventLoopGroup
     let workers: [Worker]
 

@@ -2,7 +2,7 @@ import Larder
 
 /// The page for people: the figures that matter, and how they went lately.
 enum StatusPage {
-    static func html(_ counters: GatewayCounters, _ statistics: Statistics?, _ intervals: [TrafficHistory.Interval])
+    static func html(_ counters: ServerCounters, _ statistics: Statistics?, _ intervals: [TrafficHistory.Interval])
         -> String
     {
         let answered = counters.answers.dropLast().reduce(0, +)

@@ -13,8 +13,6 @@ package protocol StoreUser: Sendable {
     func drain() async
 }
 
-extension HTTPCache: StoreUser {}
-
 extension StoreHealth: StoreUser {
     package var health: StoreHealth { self }
     package func drain() async {}
@@ -22,7 +20,7 @@ extension StoreHealth: StoreUser {
 
 private let keeperQueue = DispatchQueue(label: "larder.gateway.store")
 
-/// What a ``StoreKeeper`` does, for whatever uses the store.
+/// What a `StoreKeeper` does, for whatever uses the store.
 package final class Keeper<User: StoreUser>: Sendable {
     private let path: FilePath
     private let configuration: Configuration

@@ -29,14 +29,14 @@ package struct ServiceAnswer: Sendable {
         self.init(status, fields, body: ResponseBody([.bytes(Array((text + "\n").utf8))]))
     }
 
-    init(_ answer: OwnAnswer, isOriginFault: Bool = false) {
+    package init(_ answer: OwnAnswer, isOriginFault: Bool = false) {
         content = .own(answer)
         self.isOriginFault = isOriginFault
         mayArrive = false
     }
 
     /// A response of the cache.
-    init(_ response: FetchResponse) {
+    package init(_ response: FetchResponse) {
         content = response.isRefusal ? .own(.notStored) : .response(response)
         isOriginFault = response.originError != nil
         mayArrive = true

@@ -8,7 +8,7 @@ extension RequestRecord {
             start: start, client: client, method: "", methodIndex: 0, target: "",
             version: head.version == .http11 ? "HTTP/1.1" : "HTTP/1.0")
         let request = head.request
-        methodIndex = request.method == .get ? 0 : GatewayCounters.methodIndex(request.method.rawValue)
+        methodIndex = request.method == .get ? 0 : ServerCounters.methodIndex(request.method.rawValue)
         guard isLogged else { return }
         method = request.method.rawValue
         host = request.authority ?? ""
@@ -38,7 +38,7 @@ extension RequestRecord {
     /// Of a request that cannot be read.
     init(unreadableFrom client: String, start: NIODeadline) {
         self.init(
-            start: start, client: client, method: "-", methodIndex: GatewayCounters.methods.count - 1, target: "-",
+            start: start, client: client, method: "-", methodIndex: ServerCounters.methods.count - 1, target: "-",
             version: "HTTP/1.1")
     }
 }

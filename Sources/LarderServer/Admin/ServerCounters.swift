@@ -2,7 +2,7 @@ import LarderHTTP
 
 /// What an event loop counts. Plain numbers of one thread: counting costs nothing, and the sum is formed only when it
 /// is asked for.
-struct GatewayCounters: Sendable {
+struct ServerCounters: Sendable {
     /// Methods with a row of their own; all others share the last.
     static let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "PURGE", "other"]
     /// Upper bounds of the latency histogram, in seconds. Loopback hits are far below a millisecond, origins can take
@@ -56,7 +56,7 @@ struct GatewayCounters: Sendable {
         methods.dropLast().firstIndex(of: name) ?? methods.count - 1
     }
 
-    static func + (left: GatewayCounters, right: GatewayCounters) -> GatewayCounters {
+    static func + (left: ServerCounters, right: ServerCounters) -> ServerCounters {
         var sum = left
         for index in sum.requests.indices { sum.requests[index] += right.requests[index] }
         for index in sum.answers.indices { sum.answers[index] += right.answers[index] }

@@ -8,7 +8,7 @@ struct PrometheusText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     init(
-        _ counters: GatewayCounters, _ statistics: Statistics?, _ core: GatewayCore, troubles: [StoreTrouble],
+        _ counters: ServerCounters, _ statistics: Statistics?, _ core: ServerCore, troubles: [StoreTrouble],
         storeFailures: UInt64
     ) {
         addRequests(counters)
@@ -30,29 +30,29 @@ struct PrometheusText {
         }
     }
 
-    private mutating func addRequests(_ counters: GatewayCounters) {
+    private mutating func addRequests(_ counters: ServerCounters) {
         add(
             "larder_gateway_requests_total", "counter",
             "Requests by method and class of status; none for those that ended before an answer.")
-        for (row, method) in GatewayCounters.methods.enumerated() {
-            for column in 0..<GatewayCounters.statusClasses {
-                let count = counters.requests[row * GatewayCounters.statusClasses + column]
+        for (row, method) in ServerCounters.methods.enumerated() {
+            for column in 0..<ServerCounters.statusClasses {
+                let count = counters.requests[row * ServerCounters.statusClasses + column]
                 guard count > 0 else { continue }
                 let status = column == 0 ? "none" : "\(column)xx"
                 sample("larder_gateway_requests_total{method=\"\(method)\",status=\"\(status)\"}", count)
             }
         }
         add("larder_gateway_answers_total", "counter", "Answers by where they came from.")
-        for (index, source) in (GatewayCounters.sources.map(\.rawValue) + ["gateway"]).enumerated() {
+        for (index, source) in (ServerCounters.sources.map(\.rawValue) + ["gateway"]).enumerated() {
             sample("larder_gateway_answers_total{source=\"\(source)\"}", counters.answers[index])
         }
         add("larder_gateway_request_duration_seconds", "histogram", "From a request's head to the end of its answer.")
         var sum: UInt64 = 0
-        for (index, bound) in GatewayCounters.latencyBounds.enumerated() {
+        for (index, bound) in ServerCounters.latencyBounds.enumerated() {
             sum += counters.latency[index]
             sample("larder_gateway_request_duration_seconds_bucket{le=\"\(bound)\"}", sum)
         }
-        sum += counters.latency[GatewayCounters.latencyBounds.count]
+        sum += counters.latency[ServerCounters.latencyBounds.count]
         sample("larder_gateway_request_duration_seconds_bucket{le=\"+Inf\"}", sum)
         sample("larder_gateway_request_duration_seconds_sum", counters.latencySumSeconds)
         sample("larder_gateway_request_duration_seconds_count", sum)
@@ -62,7 +62,7 @@ struct PrometheusText {
         sample("larder_gateway_malformed_requests_total", counters.malformedRequests)
     }
 
-    private mutating func addConnections(_ counters: GatewayCounters) {
+    private mutating func addConnections(_ counters: ServerCounters) {
         add("larder_gateway_bytes_total", "counter", "Bytes from and to clients.")
         sample("larder_gateway_bytes_total{direction=\"in\"}", counters.bytesIn)
         sample("larder_gateway_bytes_total{direction=\"out\"}", counters.bytesOut)
@@ -81,7 +81,7 @@ struct PrometheusText {
         sample("larder_gateway_tunnels_total", counters.tunnels)
     }
 
-    private mutating func addLimits(_ counters: GatewayCounters, _ core: GatewayCore) {
+    private mutating func addLimits(_ counters: ServerCounters, _ core: ServerCore) {
         add("larder_gateway_held_bytes", "gauge", "Memory that waits for clients and origins.")
         sample("larder_gateway_held_bytes", core.memory.held)
         add("larder_gateway_held_limit_bytes", "gauge", "Memory that may wait for clients and origins.")

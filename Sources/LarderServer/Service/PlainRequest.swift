@@ -4,13 +4,13 @@ import LarderHTTP
 /// A GET over HTTP/1.1, with a target in origin form, and without content and any field on which its answer may depend
 /// beyond the URL but for credentials. Valid inside the call that it is handed to only.
 package struct PlainRequest {
-    let head: UnsafeRawBufferPointer
-    let authority: Range<Int>?
-    let path: Range<Int>
+    package let head: UnsafeRawBufferPointer
+    package let authority: Range<Int>?
+    package let path: Range<Int>
     /// Whether it has `Authorization`.
     package let hasCredentials: Bool
     /// Whether it came without TLS.
-    let isPlaintext: Bool
+    package let isPlaintext: Bool
 
     /// The target as the client sent it.
     package var target: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: head[path]) }
@@ -49,7 +49,7 @@ package struct ServiceHit {
 
     /// A response of a cache.
     /// - Parameter fields: see ``Cached/fields``.
-    init(_ hit: PlainHit, _ fields: [UInt8]) {
+    package init(_ hit: PlainHit, _ fields: [UInt8]) {
         status = hit.status
         self.fields = hit.fields
         hasContentLength = hit.hasContentLength

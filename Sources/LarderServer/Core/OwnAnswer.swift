@@ -1,15 +1,17 @@
 import HTTPTypes
 import LarderHTTP
 
-/// An answer of the gateway's own. It says what was wrong and repeats nothing that the client sent.
-struct OwnAnswer: Sendable {
+/// An answer of the server's own. It says what was wrong and repeats nothing that the client sent.
+package struct OwnAnswer: Sendable {
     var status: Int
-    var fields: HTTPFields
-    var body: [UInt8]
+    package var fields: HTTPFields
+    package var body: [UInt8]
     /// The connection cannot be used any more, as where the next request starts is not certain.
     var closes = false
 
-    init(_ status: Int, _ text: String, contentType: String = "text/plain; charset=utf-8", closes: Bool = false) {
+    package init(
+        _ status: Int, _ text: String, contentType: String = "text/plain; charset=utf-8", closes: Bool = false
+    ) {
         self.status = status
         self.closes = closes
         body = Array((text + "\n").utf8)
@@ -20,10 +22,12 @@ struct OwnAnswer: Sendable {
     static var tooManyRequests: OwnAnswer { retryLater(429, "Too many requests at once; try again later.") }
 
     /// The answer to a request that only the store may answer.
-    static var notStored: OwnAnswer { OwnAnswer(504, "The response is not stored, and the origin may not be asked.") }
+    package static var notStored: OwnAnswer {
+        OwnAnswer(504, "The response is not stored, and the origin may not be asked.")
+    }
 
     /// An answer that asks the client to come again in a second.
-    static func retryLater(_ status: Int, _ text: String) -> OwnAnswer {
+    package static func retryLater(_ status: Int, _ text: String) -> OwnAnswer {
         var answer = OwnAnswer(status, text)
         answer.fields[.retryAfter] = "1"
         return answer

@@ -31,7 +31,7 @@ extension HTTP1Handler {
         case .later(let work) where work.isLimited:
             forward(length, content) { responder.work(work, body: $0, place: $1) }
         case .later(let work): responder.work(work, body: nil, place: nil)
-        case .tunnel(let host, let port): openTunnel(host, port)
+        case .tunnel(let host, let port, let timeout): openTunnel(host, port, timeout)
         }
     }
 

@@ -11,7 +11,7 @@ public enum DescriptorLimit {
     /// The least that a server can work with.
     static let least = 128
 
-    /// Raises the soft limit of open files to the hard one; ``Gateway/start(_:cache:)`` does so. Where it cannot be
+    /// Raises the soft limit of open files to the hard one; `Gateway.start(_:cache:)` does so. Where it cannot be
     /// raised it stays as it is. Source: getrlimit(2), `RLIMIT_NOFILE`.
     ///
     /// - Returns: how many files the process may have open from now on.

@@ -6,16 +6,16 @@ import Locks
 
 /// What the connections of one event loop share: counters, room to write heads in, the log's lines.
 ///
-// SAFETY: everything that changes is touched on `eventLoop` only: by its connections, and by what `Gateway`, `Shedding`
+// SAFETY: everything that changes is touched on `eventLoop` only: by its connections, and by what `Server`, `Shedding`
 // and `MetricsReader` submit to it. The methods that those call assert it.
 final class Worker: @unchecked Sendable {
     let eventLoop: any EventLoop
-    let core: GatewayCore
-    /// What answers, as ``GatewayCore/service``.
-    var service: any GatewayService { didSet { store = service.health.store } }
+    let core: ServerCore
+    /// What answers, as ``ServerCore/service``.
+    var service: any HTTPService { didSet { store = service.health.store } }
     /// That of the service.
     private(set) var store: Store
-    var counters = GatewayCounters()
+    var counters = ServerCounters()
     /// Answers on their way to the connection that is being served; empty when its handler returns.
     var output: ByteBuffer
     /// The one before, most often with the kernel by now, so that its room serves again and a hit allocates none.
@@ -35,7 +35,7 @@ final class Worker: @unchecked Sendable {
     private(set) var isDraining = false
     private var emptied: EventLoopPromise<Void>?
 
-    init(_ eventLoop: any EventLoop, _ core: GatewayCore, hotBodies: HotBodies) {
+    init(_ eventLoop: any EventLoop, _ core: ServerCore, hotBodies: HotBodies) {
         self.eventLoop = eventLoop
         self.core = core
         service = core.service

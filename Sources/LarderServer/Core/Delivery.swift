@@ -10,7 +10,7 @@ protocol DeliverySink: AnyObject {
     /// An interim (1xx) response. It is left out if the client has not taken the ones before: to wait for one client
     /// would hold up all that wait for the load, and to keep them would cost memory without a bound.
     func deliver(informational head: HTTPResponse)
-    /// An answer of the gateway's own.
+    /// An answer of the server's own.
     func deliver(_ answer: OwnAnswer)
     /// A response of the service. Returns whether its content has to be brought piece by piece.
     func deliver(_ response: FetchResponse) -> Bool

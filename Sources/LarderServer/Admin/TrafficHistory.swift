@@ -40,7 +40,7 @@ final class TrafficHistory: Sendable {
     var intervals: [Interval] { state.withLock { Array($0.intervals) } }
 
     /// Takes in the totals.
-    func add(_ counters: GatewayCounters) {
+    func add(_ counters: ServerCounters) {
         let hits = counters.answers[0] + counters.answers[3] + counters.answers[2]
         let total = counters.answers.reduce(0, +)
         state.withLock { state in

@@ -135,7 +135,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         let start = worker.core.time.now()
         var record = RequestRecord(
             start: start, client: connection.client, method: "",
-            methodIndex: GatewayCounters.methodIndex(request.method.rawValue), target: "", version: "HTTP/2.0")
+            methodIndex: ServerCounters.methodIndex(request.method.rawValue), target: "", version: "HTTP/2.0")
         let method = request.method
         let refusal = HTTP2RequestCheck(limits: worker.core.configuration.limits).normalise(&request)
         if worker.log != nil {

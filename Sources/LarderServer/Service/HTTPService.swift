@@ -1,10 +1,10 @@
 import HTTPTypes
 import LarderHTTP
 
-/// What answers requests on the connections of a server: the HTTP cache (``CacheService``), or an object store.
+/// What answers requests on the connections of a server: an HTTP cache, or an object store.
 ///
 /// The connections, their limits, TLS, the access log, the figures and the way to stop are the server's.
-package protocol GatewayService: Sendable {
+package protocol HTTPService: Sendable {
     /// Decides on a request. On an event loop: it must not wait.
     func decide(_ request: ServiceRequest) -> ServiceDecision
 
@@ -23,7 +23,7 @@ package protocol GatewayService: Sendable {
     var metrics: [ServiceMetric] { get }
 }
 
-extension GatewayService {
+extension HTTPService {
     package var heldBytes: Int { 0 }
     package var metrics: [ServiceMetric] { [] }
 }
@@ -39,8 +39,8 @@ package struct ServiceRequest: Sendable {
     /// Whether the client is on this machine.
     package var isLoopback: Bool
     /// Whether the target was a whole URL, as clients send it to proxies. HTTP/2 has no other form.
-    var isAbsolute: Bool
-    var isHTTP2: Bool
+    package var isAbsolute: Bool
+    package var isHTTP2: Bool
 }
 
 /// What a service does about a request.
@@ -49,27 +49,27 @@ package enum ServiceDecision: Sendable {
     case answer(ServiceAnswer)
     /// It is answered by a task.
     case later(ServiceWork)
-    /// It is a tunnel to a host.
-    case tunnel(host: String, port: Int)
+    /// It is a tunnel to a host, which may take this long to connect.
+    case tunnel(host: String, port: Int, timeout: Duration)
 
     /// It is answered by a task, which gets the content, and need not read it.
     package static func work(_ run: @escaping @Sendable (RequestBody?) async -> ServiceAnswer) -> ServiceDecision {
         .later(ServiceWork { body, _ in await run(body) })
     }
 
-    static func own(_ answer: OwnAnswer) -> ServiceDecision { .answer(ServiceAnswer(answer)) }
+    package static func own(_ answer: OwnAnswer) -> ServiceDecision { .answer(ServiceAnswer(answer)) }
 }
 
 /// What a service does in a task.
 package struct ServiceWork: Sendable {
     /// Passes on an interim (1xx) response.
-    typealias Interim = @Sendable (HTTPResponse) async -> Void
+    package typealias Interim = @Sendable (HTTPResponse) async -> Void
 
     /// Whether it counts among the requests that a client may have at once, and gets the content of the request.
     let isLimited: Bool
     let run: @Sendable (RequestBody?, Interim?) async -> ServiceAnswer
 
-    init(isLimited: Bool = true, _ run: @escaping @Sendable (RequestBody?, Interim?) async -> ServiceAnswer) {
+    package init(isLimited: Bool = true, _ run: @escaping @Sendable (RequestBody?, Interim?) async -> ServiceAnswer) {
         self.isLimited = isLimited
         self.run = run
     }

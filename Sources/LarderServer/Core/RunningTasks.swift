@@ -1,6 +1,6 @@
 import Locks
 
-/// The tasks that work for connections, so that a gateway can wait for them before its event loops go.
+/// The tasks that work for connections, so that a server can wait for them before its event loops go.
 final class RunningTasks: Sendable {
     private struct State {
         var count = 0

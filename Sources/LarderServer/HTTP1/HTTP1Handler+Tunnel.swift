@@ -2,12 +2,11 @@ import NIOCore
 
 /// CONNECT.
 extension HTTP1Handler: TunnelClient {
-    func openTunnel(_ host: String, _ port: Int) {
+    func openTunnel(_ host: String, _ port: Int, _ timeout: Duration) {
         guard responder.current?.content == nil else { return refuse(400, "CONNECT has no content.") }
         let tunnel = Tunnel(self)
         use(tunnel)
-        tunnel.connect(
-            host: host, port: port, timeout: worker.core.configuration.tunnels.connectTimeout, on: worker.eventLoop)
+        tunnel.connect(host: host, port: port, timeout: timeout, on: worker.eventLoop)
     }
 
     var takesMore: Bool { output.isWritable }

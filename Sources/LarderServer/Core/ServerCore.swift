@@ -6,10 +6,10 @@ import NIOCore
 import Locks
 
 /// What all connections share.
-final class GatewayCore: Sendable {
-    let configuration: GatewayConfiguration
+final class ServerCore: Sendable {
+    let configuration: ServerConfiguration
     let accessLog: AccessLogWriter?
-    let time: any GatewayTime
+    let time: any ServerTime
     let logger: Logger
     /// What answers: another takes its place where its store had to be opened again.
     private let current: CurrentService
@@ -28,7 +28,7 @@ final class GatewayCore: Sendable {
     let headLimits: HeadLimits
 
     init(
-        _ service: any GatewayService, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?,
+        _ service: any HTTPService, _ configuration: ServerConfiguration, accessLog: AccessLogWriter?,
         descriptors: Int = .max
     ) {
         let current = CurrentService(service)
@@ -46,16 +46,16 @@ final class GatewayCore: Sendable {
     }
 
     /// What answers. A ``Worker`` has it without a lock.
-    var service: any GatewayService {
+    var service: any HTTPService {
         get { current.service.withLock { $0 } }
         set { current.service.withLock { $0 = newValue } }
     }
 
     /// A place that the core and its memory budget share.
     private final class CurrentService: Sendable {
-        let service: Mutex<any GatewayService>
+        let service: Mutex<any HTTPService>
 
-        init(_ service: any GatewayService) { self.service = Mutex(service) }
+        init(_ service: any HTTPService) { self.service = Mutex(service) }
     }
 
     /// Tells that the system allows fewer connections than configured.
@@ -90,7 +90,7 @@ final class GatewayCore: Sendable {
     }
 
     /// What is done about a request, whatever version of HTTP brought it.
-    func decide(_ request: ServiceRequest, by service: any GatewayService) -> ServiceDecision {
+    func decide(_ request: ServiceRequest, by service: any HTTPService) -> ServiceDecision {
         let decision = service.decide(request)
         if case .later(let work) = decision, work.isLimited, !memory.admitsRequest() {
             return .own(.retryLater(503, "This server is short of memory; try again later."))
