@@ -31,6 +31,9 @@ import Testing
         #endif
         #expect(try place.run("get", "stdin65536", "-o", "-").output.count == 65_536)
         #expect(!FileManager.default.fileExists(atPath: "-"))
+        // Standard output is a file here, and stays what the name leads to. /dev/stdout is the same, and would be
+        // replaced for the whole machine by a fault.
+        #expect(try place.run("get", "stdin65536", "-o", "/dev/fd/1").output.count == 65_536)
         let encoded = try place.run("get", "stdin1", "--json").json["bodyBase64"] as? String
         #expect(Data(base64Encoded: encoded ?? "")?.count == 1)
         #expect(try place.run("verify").status == 0)

@@ -52,6 +52,17 @@ struct RangeOnMissTests {
         }
     }
 
+    /// RFC 9110 section 14.1.2: a suffix range is satisfiable if its length is not zero.
+    @Test func theEndOfAnEmptyResponseIsTheWhole() async throws {
+        try await Fixture.run { fixture in
+            fixture.answer("", [.cacheControl: "max-age=60"])
+            for (range, status) in [("bytes=-5", 200), ("bytes=-5", 200), ("bytes=0-", 416), ("bytes=-0", 416)] {
+                let (response, text) = try await fixture.get(fields: [.range: range])
+                #expect(response.head.status.code == status && text.isEmpty, "\(range)")
+            }
+        }
+    }
+
     @Test func severalRangesAreAnsweredWithTheWhole() async throws {
         try await Fixture.run { fixture in
             fixture.answer(String(repeating: "x", count: 1_000), [.cacheControl: "max-age=60"])

@@ -198,6 +198,9 @@ struct FileTests {
                 #expect(reply.status == 206 && reply.bytes == Array(content[part]), "\(value)")
                 #expect(reply.fields[.contentRange] == "bytes \(part.lowerBound)-\(part.upperBound - 1)/100000")
             }
+            try await #expect(setting.put("/notes/empty", []) == 201)
+            try await #expect(setting.get("/notes/empty", [.range: "bytes=-5"]).status == 200)
+            try await #expect(setting.get("/notes/empty", [.range: "bytes=0-"]).status == 416)
             for value in ["bytes=100000-", "bytes=-0"] {
                 let reply = try await setting.get("/notes/a", [.range: value])
                 #expect(reply.status == 416 && reply.fields[.contentRange] == "bytes */100000", "\(value)")

@@ -3,8 +3,14 @@ import SystemPackage
 /// Writes files for the user.
 package enum FileOutput {
     /// Replaces a file atomically: readers see the old content or the new, and a failure keeps the old. Writes directly
-    /// to devices and pipes.
+    /// to devices, to pipes, and to what this program has open already, such as `/dev/stdout`.
     package static func replace(_ path: FilePath, _ write: (FileDescriptor) throws -> Void) throws {
+        if let number = descriptor(named: path) {
+            return try writing(path) {
+                let file = try FileDescriptor(rawValue: number).duplicate()
+                try file.closeAfter { try write(file) }
+            }
+        }
         var status = stat()
         let exists = path.withPlatformString { stat($0, &status) } == 0
         if exists, status.st_mode & S_IFMT != S_IFREG {
@@ -22,6 +28,20 @@ package enum FileOutput {
             _ = temporary.withPlatformString { unlink($0) }
             throw error
         }
+    }
+
+    /// The descriptor that a path stands for: those of `/dev/fd` are links to what it leads to, and a file in the place
+    /// of such a link would be there for every program.
+    private static func descriptor(named path: FilePath) -> Int32? {
+        switch path.string {
+        case "/dev/stdout": return 1
+        case "/dev/stderr": return 2
+        default: break
+        }
+        guard let name = path.lastComponent?.string,
+            ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"].contains(path.removingLastComponent().string)
+        else { return nil }
+        return Int32(name)
     }
 
     /// Opens a device or a pipe. A FIFO without a reader is waited for here, where a signal can end that.

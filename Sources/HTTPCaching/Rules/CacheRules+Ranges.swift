@@ -39,6 +39,7 @@ extension CacheRules {
             guard let range = field.explicitRange, stored.body.available.contains(range) else { return .missing }
             return .ranges([range], total: nil)
         }
+        if field.asksForNothing(of: total) { return whole }
         let ranges = field.resolved(length: total)
         guard !ranges.isEmpty else { return .unsatisfiable(total: total) }
         guard ranges.allSatisfy({ stored.body.available.contains($0) }) else { return .missing }

@@ -53,6 +53,18 @@ public struct RangeField: Sendable, Hashable {
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? { FieldBytes.number(bytes, ceiling: 1 << 56) }
 
+    /// True if a representation of `length` bytes is empty and its last bytes are asked for. That is satisfiable
+    /// (section 14.1.2), but no `Content-Range` can name it: the answer is the whole, with 200.
+    ///
+    /// - Parameter length: the length of the representation, in bytes.
+    /// - Returns: false for every other representation.
+    public func asksForNothing(of length: Int64) -> Bool {
+        length == 0
+            && specifications.contains { specification in
+                if case .suffix(let count) = specification { count > 0 } else { false }
+            }
+    }
+
     /// The satisfiable ranges of a representation of `length` bytes, in the order of the field (section 14.1.2).
     ///
     /// - Parameter length: the length of the representation, in bytes.

@@ -125,7 +125,8 @@ extension Call {
     private func range(of length: Int64, _ tag: String) -> Extent {
         let fields = request.head.headerFields
         guard !isHead, let value = fields[.range], fields[.ifRange].map({ $0 == tag }) ?? true,
-            case .bytes(let ranges) = RangeField.parse(Array(value.utf8)), ranges.specifications.count == 1
+            case .bytes(let ranges) = RangeField.parse(Array(value.utf8)), ranges.specifications.count == 1,
+            !ranges.asksForNothing(of: length)
         else { return .whole }
         return ranges.resolved(length: length).first.map { .part($0) } ?? .unsatisfiable
     }
