@@ -26,11 +26,30 @@ struct ListenerFactory {
     }
 
     func admin(host: String, port: Int, reader: MetricsReader) async throws(GatewayError) -> any Channel {
-        try await bind(host, port) { channel in
+        let count = SharedCount()
+        return try await bind(host, port) { channel in
             channel.eventLoop.makeCompletedFuture {
+                // Some may have descriptors that are kept for others: the figures are wanted when there are no more.
+                let number = count.add(1)
+                channel.closeFuture.whenComplete { _ in count.add(-1) }
+                guard number <= Self.urgentAdmins || number <= Self.admins && channel.hasDescriptor else {
+                    throw ChannelError.eof
+                }
                 try channel.pipeline.syncOperations.addHandler(AdminHandler(reader))
             }
         }
+    }
+
+    /// The most connections of the admin port.
+    private static let admins = 128
+    /// Of these, those that may have the last descriptors.
+    private static let urgentAdmins = 8
+
+    private final class SharedCount: Sendable {
+        private let value = Atomic<Int>(0)
+
+        @discardableResult
+        func add(_ number: Int) -> Int { value.wrappingAdd(number, ordering: .relaxed).newValue }
     }
 
     /// The worker of an event loop.

@@ -85,7 +85,16 @@ struct Cachectl: ParsableCommand {
         }
     }
 
+    /// Keeps the places of standard input, output and error that are closed: the next files that are opened would have
+    /// them. What is in them cannot be read, or not written, so that their use is an error as before.
+    private static func fillStandardDescriptors() {
+        for number: Int32 in 0...2 where fcntl(number, F_GETFD) < 0 {
+            _ = open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY)
+        }
+    }
+
     static func main() {
+        fillStandardDescriptors()
         // A closed output is an error to handle: the store has to be closed before the program ends.
         signal(SIGPIPE, SIG_IGN)
         // So is a file that reaches its limit (RLIMIT_FSIZE), as a full disk is.

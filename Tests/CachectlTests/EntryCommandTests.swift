@@ -39,6 +39,30 @@ import Testing
         #expect(try place.run("verify").status == 0)
     }
 
+    /// Such as those of the store's index.
+    @Test func descriptorsOfTheProgramItselfAreNoOutput() throws {
+        let place = try Workplace()
+        let path = FilePath(try place.file("own", [1, 2]))
+        let own = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
+        try own.closeAfter {
+            for folder in ["/dev/fd", "/proc/self/fd"] {
+                #expect(throws: CommandError.self) {
+                    try FileOutput.replace(FilePath("\(folder)/\(own.rawValue)")) { try $0.writeAll([3]) }
+                }
+            }
+        }
+        #expect(FileManager.default.contents(atPath: path.string) == Data([1, 2]))
+    }
+
+    /// The first file that is opened would have its number.
+    @Test func standardInputThatIsClosedIsAnError() throws {
+        let place = try Workplace()
+        let script = "exec \"$0\" put k --store \"$1\" <&-"
+        let process = try CommandRun.start([CommandRun.path, place.store], prefix: ["/bin/sh", "-c", script])
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit && process.terminationStatus == 74)
+    }
+
     @Test func missesExitWith1() throws {
         let place = try Workplace()
         #expect(try place.run("put", "a", input: [1]).status == 0)

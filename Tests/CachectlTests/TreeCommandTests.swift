@@ -80,6 +80,16 @@ import Testing
         #endif
     }
 
+    @Test func filesWhosePathIsTakenAreTold() throws {
+        let place = try Workplace()
+        try place.run("put", "http://h/dist/a", input: [1])
+        _ = try place.file("out/http/h/dist", [0])
+        let out = place.path.appending("out").string
+        let run = try place.run("export", out, "--json")
+        #expect(run.status == 0 && run.json["hashed"] as? Int == 1 && run.errors.contains("1 file is in _hashed"))
+        #expect(try place.run("export", out, "--json").json["hashed"] as? Int == 0)
+    }
+
     @Test func aNameOf255BytesComesBack() throws {
         let place = try Workplace()
         let name = String(repeating: "n", count: 255)

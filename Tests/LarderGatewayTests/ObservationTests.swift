@@ -159,6 +159,15 @@ struct ObservationTests {
             try await #expect(exchange(setting.adminPort, get("/nothing")).status == 404)
             try await #expect(exchange(setting.adminPort, get("/", method: "POST")).status == 405)
             try await #expect(exchange(setting.adminPort, "nonsense\r\n\r\n").status == 400)
+            // Clients that stay take no more than their part of the descriptors.
+            var clients: [RawClient] = []
+            for _ in 0..<128 { clients.append(try await RawClient.connect(to: setting.adminPort)) }
+            let late = try await RawClient.connect(to: setting.adminPort)
+            await #expect(throws: (any Error).self) {
+                try await late.send(get("/healthz"))
+                _ = try await late.response()
+            }
+            for client in clients + [late] { try? await client.close() }
         }
     }
 }

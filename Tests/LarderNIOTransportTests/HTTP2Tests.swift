@@ -236,6 +236,25 @@ struct HTTP2Tests {
         }
     }
 
+    /// Some servers say so of requests that they have processed.
+    @Test func aGoAwayWithAnErrorDoesNotTellWhatWasNotProcessed() async throws {
+        let count = Counter()
+        try await HTTP2Server.run { peer in
+            _ = try await peer.head()
+            guard count.increment() == 2 else { return try await peer.answer("x") }
+            try await peer.goAway(last: 0, .enhanceYourCalm)
+            peer.closeConnection()
+        } _: { server in
+            try await with { transport in
+                try await transport.send(request(server), expecting: "x")
+                let error = await failure { () throws(TransportError) in
+                    try await transport.send(request(server, method: .post, body: RequestBody([1])))
+                }
+                #expect(error?.mayHaveBeenSeen == true && count.value == 2)
+            }
+        }
+    }
+
     @Test func whatIsAlwaysRefusedIsAnErrorThatNobodySaw() async throws {
         try await HTTP2Server.run { peer in
             _ = try await peer.head()

@@ -7,7 +7,7 @@ package enum FileOutput {
     package static func replace(_ path: FilePath, _ write: (FileDescriptor) throws -> Void) throws {
         if let number = descriptor(named: path) {
             return try writing(path) {
-                let file = try FileDescriptor(rawValue: number).duplicate()
+                let file = try inherited(number)
                 try file.closeAfter { try write(file) }
             }
         }
@@ -38,10 +38,18 @@ package enum FileOutput {
         case "/dev/stderr": return 2
         default: break
         }
-        guard let name = path.lastComponent?.string,
+        guard let name = path.lastComponent?.string, name.utf8.allSatisfy({ 48...57 ~= $0 }),
             ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"].contains(path.removingLastComponent().string)
         else { return nil }
         return Int32(name)
+    }
+
+    /// A copy of a descriptor that this program was started with. Its own, which are closed at exec, may be those of
+    /// the store.
+    private static func inherited(_ number: Int32) throws -> FileDescriptor {
+        let flags = fcntl(number, F_GETFD)
+        guard flags >= 0, flags & FD_CLOEXEC == 0 else { throw Errno.badFileDescriptor }
+        return try FileDescriptor(rawValue: number).duplicate()
     }
 
     /// Opens a device or a pipe. A FIFO without a reader is waited for here, where a signal can end that.

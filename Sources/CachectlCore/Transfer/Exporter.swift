@@ -12,6 +12,8 @@ package struct Exporter {
         package var existing = 0
         /// Entries that were removed or expired before their body was read.
         package var vanished = 0
+        /// Files that went to `_hashed/` because a file or a link is in the place of their directory.
+        package var hashed = 0
         /// Incomplete HTTP responses.
         package var incomplete = 0
     }
@@ -83,9 +85,10 @@ package struct Exporter {
             return
         }
         // One key needs a file where another needs a directory.
-        if try export(entry, to: components) == .blocked, try export(entry, to: KeyPath.hashed(entry.key)) == .blocked {
-            throw blocked()
-        }
+        guard try export(entry, to: components) == .blocked else { return }
+        let before = outcome.files
+        if try export(entry, to: KeyPath.hashed(entry.key)) == .blocked { throw blocked() }
+        outcome.hashed += outcome.files - before
     }
 
     private func blocked() -> CommandError {

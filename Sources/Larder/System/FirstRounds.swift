@@ -8,7 +8,7 @@ import Locks
 enum FirstRounds {
     /// How many, from one wait for work to the next.
     private static let count: Int32 = 8
-    /// The longest that a fork waits, in milliseconds: a callback in such a round may be what forks.
+    /// The longest that a fork waits, in milliseconds.
     private static let patience = 1000
     /// Threads in one of their first rounds.
     private static let running = Atomic<Int>(0)
@@ -41,7 +41,8 @@ enum FirstRounds {
 
     /// Before a fork.
     static func wait() {
-        for _ in 0..<patience where running.load(ordering: .acquiring) > 0 { usleep(1000) }
+        let own = clarder_first_rounds() > 0 ? 1 : 0
+        for _ in 0..<patience where running.load(ordering: .acquiring) > own { usleep(1000) }
     }
 
     /// In a child, which has no thread but the one that called fork(2).

@@ -139,7 +139,7 @@ struct HTTP2ResponseReader {
                 "\(endpoint) ended the stream within the content\(why)")
         }
         // RFC 9113 section 8.7: neither was acted on.
-        if let closed = fault as? NIOHTTP2Errors.StreamClosed, !isAnswered,
+        if let closed = fault as? NIOHTTP2Errors.StreamClosed, !isAnswered, session?.hasFailed != true,
             closed.errorCode == .refusedStream || session?.hasGone(before: closed.streamID) == true
         {
             return TransportError(

@@ -39,6 +39,8 @@ final class HTTP2Session: Sendable {
         connection.headerBlockValidation = .disabled
         var stream = NIOHTTP2Handler.StreamConfiguration()
         stream.targetWindowSize = windowBytes
+        // Of a server that resets many of the streams of many clients, none of the others is at fault.
+        stream.streamResetFrameRateLimit.maximumCount = 10_000
         let pipeline = channel.pipeline.syncOperations
         let multiplexer = try pipeline.configureHTTP2Pipeline(
             mode: .client, connectionConfiguration: connection, streamConfiguration: stream

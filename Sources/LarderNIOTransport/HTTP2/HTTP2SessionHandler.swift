@@ -30,6 +30,9 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     private var isLeaving = false
     /// What GOAWAY said (RFC 9113 section 6.8).
     private var lastProcessed: HTTP2StreamID?
+    /// It had an error. Some servers say then that they processed nothing, whatever they did, so it does not tell what
+    /// may be sent again whatever its method.
+    private(set) var hasFailed = false
 
     init(
         _ endpoint: NIOTransport.Endpoint, _ opening: ConnectionOpening,
@@ -54,8 +57,9 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
         switch unwrapInboundIn(data).payload {
         case .settings(.settings(let settings)): take(settings, context.channel)
         // The library ends the streams after that one, later than this; the others continue.
-        case .goAway(let last, _, _):
+        case .goAway(let last, let code, _):
             lastProcessed = last
+            hasFailed = code != .noError
             leave()
         default: break
         }

@@ -21,6 +21,7 @@ final class HTTP2Connection: ChannelInboundHandler {
     private var hasBegun = false
     /// A GOAWAY with an error was sent.
     private var hasFailed = false
+    private var resets = ResetCount()
     private var requestCount = 0
     private var lastStream = HTTP2StreamID.rootStream
 
@@ -82,7 +83,20 @@ final class HTTP2Connection: ChannelInboundHandler {
     }
 
     /// A frame has come from the client.
-    func received(_ frame: HTTP2FrameScanner.Frame) { flow.received(frame) }
+    func received(_ frame: HTTP2FrameScanner.Frame) {
+        if frame.type == .reset { return countReset() }
+        flow.received(frame)
+    }
+
+    /// A request that is cancelled as soon as it is sent costs more than it takes from the client (RFC 9113 section
+    /// 10.5). A client with very many is cut off, without a word about what was processed: see ``ListenerFactory``.
+    private func countReset() {
+        guard resets.isTooMany(at: worker.core.time.now()) else { return }
+        worker.core.logger.warning(
+            "a client cancels too many requests: its connection is cut off",
+            metadata: ["category": "connections", "client": "\(client)", "limit": "\(ResetCount.limit) in 30 s"])
+        reset()
+    }
 
     /// A frame is on its way to the client.
     func wrote(_ frame: HTTP2FrameScanner.Frame) {
@@ -93,7 +107,7 @@ final class HTTP2Connection: ChannelInboundHandler {
         case .goAway:
             // RFC 9113 section 6.8: behind the last stream, the error code.
             if frame.number(at: 4) != 0 { hasFailed = true }
-        case .settings, .windowUpdate:
+        case .reset, .settings, .windowUpdate:
             break
         }
     }

@@ -5,6 +5,7 @@ struct HTTP2FrameScanner {
     /// Types of frames, as far as they matter here.
     enum FrameType: UInt8 {
         case data = 0
+        case reset = 3
         case settings = 4
         case goAway = 7
         case windowUpdate = 8

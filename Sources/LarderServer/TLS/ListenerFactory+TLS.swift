@@ -47,10 +47,14 @@ extension ListenerFactory {
         ]
         // As many frames as such a head has, with room for clients that do not fill them.
         http2.maximumSequentialContinuationFrames = max(5, 2 * announced / (16 << 10))
+        // `ResetCount` is the limit: the library's ends the connection with a GOAWAY that says that no stream was
+        // processed, and clients would send requests again that were.
+        var streams = NIOHTTP2Handler.StreamConfiguration()
+        streams.streamResetFrameRateLimit.maximumCount = 2 * ResetCount.limit
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(HTTP2FrameObserver(connection))
         _ = try pipeline.configureHTTP2Pipeline(
-            mode: .server, connectionConfiguration: http2, streamConfiguration: .init()
+            mode: .server, connectionConfiguration: http2, streamConfiguration: streams
         ) { channel in
             channel.eventLoop.makeCompletedFuture { try bound.value.addStream(channel) }
         }

@@ -19,6 +19,13 @@ final class HelperSocket: Sendable {
     /// - Throws: `temporary` if another helper listens there, or the path cannot be used.
     init(_ path: String) async throws {
         self.path = path
+        // unix(7): with the zero at its end.
+        let longest = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+        guard path.utf8.count <= longest else {
+            throw CommandError(
+                .temporary,
+                "the path of the socket has \(path.utf8.count) bytes, and at most \(longest) are allowed: \(path)")
+        }
         lock = try Self.locked(path)
         // A helper of an earlier version has no lock.
         guard await !Self.isListening(path) else {

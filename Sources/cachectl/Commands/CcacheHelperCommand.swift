@@ -22,7 +22,10 @@ struct CcacheHelperCommand: ParsableCommand {
     func run() throws {
         Interruption.listen()
         let settings = try HelperSettings(ProcessInfo.processInfo.environment)
-        let store = try Store(at: settings.store)
+        var opening = Configuration()
+        // It has a budget in a moment.
+        opening.logger.logLevel = .warning
+        let store = try Store(at: settings.store, opening)
         do {
             if let budget = settings.budget { try store.setByteBudget(ofServer: budget) }
             _ = try DefaultBudget.set(in: store, unless: settings.budget)

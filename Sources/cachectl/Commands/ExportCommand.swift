@@ -69,6 +69,11 @@ struct ExportCommand: ParsableCommand {
                 Render.count(outcome.existing, "file already exists", "files already exist")
                     + "; --force overwrites them")
         }
+        if outcome.hashed > 0 {
+            Output.note(
+                Render.count(outcome.hashed, "file is", "files are")
+                    + " in _hashed, because a file or a link is in the place of a directory")
+        }
         if outcome.incomplete > 0 {
             Output.note(
                 Render.count(outcome.incomplete, "incomplete response", "incomplete responses")
@@ -86,6 +91,7 @@ struct ExportCommand: ParsableCommand {
 private struct ExportJSON: Encodable {
     let files: Int
     let bytes: Int64
+    let hashed: Int
     let skippedExisting: Int
     let vanished: Int
     let skippedIncomplete: Int
@@ -94,6 +100,7 @@ private struct ExportJSON: Encodable {
     init(_ outcome: Exporter.Outcome, expired: Int) {
         skippedExpired = expired
         files = outcome.files
+        hashed = outcome.hashed
         bytes = outcome.bytes
         skippedExisting = outcome.existing
         vanished = outcome.vanished

@@ -48,6 +48,34 @@ struct HTTP2WindowTests {
         }
     }
 
+    /// A client that leaves many answers, and waits for one.
+    @Test func cancelledRequestsLeaveOthersAlone() async throws {
+        let gate = Gate()
+        let transport = ScriptedTransport { request throws(TransportError) in
+            if request.head.path == "/held" { try? await gate.wait() }
+            return .text("done")
+        }
+        try await withTLS(transport) { setting, port in
+            let client = try await RawHTTP2Client.connect(to: port, window: 1 << 20)
+            func cancel(_ streams: StrideThrough<Int>) async throws {
+                for stream in streams {
+                    try await client.send(
+                        RawHTTP2Client.request(stream, "GET", "/x"),
+                        RawHTTP2Client.frame(RawHTTP2Client.reset, 0, stream, [0, 0, 0, 8]))
+                }
+            }
+            try await client.send(RawHTTP2Client.request(1, "GET", "/held"))
+            await gate.arrival()
+            try await cancel(stride(from: 3, through: 1_001, by: 2))
+            gate.open()
+            try await #expect(client.answer(1)?.status == 200)
+            // Very many end the connection, and nothing says that they were not processed.
+            try? await cancel(stride(from: 1_003, through: 5_001, by: 2))
+            #expect(try await !client.rest().contains { $0.type == RawHTTP2Client.goAway })
+            try await setting.waitForConnections(0)
+        }
+    }
+
     @Test(arguments: ["/60000", "/1000000", "/n/100000", "/u/100000"])
     func asMuchIsSentAsTheWindowsAllow(_ path: String) async throws {
         try await withTLS(transport) { setting, port in

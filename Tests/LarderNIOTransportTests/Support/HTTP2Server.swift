@@ -145,11 +145,11 @@ struct HTTP2Peer: Sendable {
     }
 
     /// Says that streams behind `last` are not processed.
-    func goAway(last: Int) async throws {
+    func goAway(last: Int, _ code: HTTP2ErrorCode = .noError) async throws {
         try await connection.writeAndFlush(
             HTTP2Frame(
                 streamID: .rootStream,
-                payload: .goAway(lastStreamID: HTTP2StreamID(last), errorCode: .noError, opaqueData: nil)))
+                payload: .goAway(lastStreamID: HTTP2StreamID(last), errorCode: code, opaqueData: nil)))
     }
 
     func closeConnection() { connection.close(promise: nil) }

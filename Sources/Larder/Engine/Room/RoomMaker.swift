@@ -66,6 +66,7 @@ final class RoomMaker: EnginePart {
     func mutate<R>(_ purpose: Transactions.Purpose, _ body: (Mutation) throws -> R) throws -> R {
         if purpose == .housekeeping { return try transactions.housekeep(body) }
         do {
+            var readerWaits = 0
             for _ in 0..<Self.attempts {
                 let wereHeld = snapshots.mayBeHeld
                 let bytes: Int64
@@ -74,14 +75,17 @@ final class RoomMaker: EnginePart {
                 case .lacks(let lack): bytes = lack
                 }
                 if try makeRoom(bytes) || waitForOthers() { continue }
-                if purpose != .put { break }
+                if purpose != .put { throw context.noRoom() }
                 // A snapshot turned out to be held, which lets puts have more of the budget.
                 if snapshots.mayBeHeld, !wereHeld { continue }
                 // Other files that are staged may have all the room, and only a commit makes them displaceable.
                 if case .committed(let result) = try attempt(purpose, body, .headroom) { return result }
                 // On a busy machine a reader of a moment may be held up in the middle of its lookup.
-                if try !snapshots.outlastReaders() { break }
+                guard readerWaits < Self.waitsForReaders, try snapshots.outlastReaders() else { throw context.noRoom() }
+                readerWaits += 1
             }
+            // Another process had room all the time.
+            if purpose == .put, case .committed(let result) = try attempt(purpose, body, .headroom) { return result }
         } catch let error as LMDBError {
             throw context.translate(error)
         }
