@@ -160,6 +160,21 @@ import Testing
         }
     }
 
+    /// A little more than what there would be without the small ones, and less than what their rows could take.
+    @Test func whatAlmostFitsBesidePinsDisplacesNothing() throws {
+        try withFull(Budget(bytes: .megabytes(4)), small: 0) { store in
+            for number in 0..<6 {
+                try store.put(body(450_000, number), for: Key("pinned\(number)"), PutOptions(isPinned: true))
+            }
+            for number in 0..<20 { try store.put(body(20_000, number), for: small(number)) }
+            try settle(store)
+            let before = try store.displaced
+            #expect(throws: LarderError.self) { try store.put(body(1_200_000), for: "large") }
+            try settle(store)
+            try #expect(store.displaced == before && smallOnes(store) == 20)
+        }
+    }
+
     /// A lease that is over, a removal that is not committed, metadata: what goes for them counts.
     @Test func whatFitsBesideThemIsStored() throws {
         try withFull(budget, small: 0) { store in

@@ -2,6 +2,9 @@ import LMDB
 
 /// What displacement could free, by a look at the access order: nothing is displaced for what could not stay anyway.
 struct Displaceable {
+    /// Bytes of the index that the rows of an entry take, without its record, about.
+    static let usualRowBytes: Int64 = 400
+
     /// What records, rows and bodies take. A body that entries share counts once all of them were looked at.
     private(set) var bytes: Int64 = 0
     /// How many entries take them.

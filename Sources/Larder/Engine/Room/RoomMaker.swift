@@ -164,15 +164,10 @@ final class RoomMaker: EnginePart {
     private func canFree(_ bytes: Int64) throws -> Bool {
         reaper.drain()
         let state = try state()
-        let budget = state.budget
-        // Beside a held snapshot puts may have a part of the headroom.
-        let usable = budget.bytes == .unlimited ? .max : budget.bytes.bytes - budget.headroom / 4
+        let usable = try snapshots.usableBytes(state.budget)
         let lack = try room.excess(adding: bytes, state, usable: usable) - ledger.total - space.free()
-        return try displaceable(lack, rowBytes: Self.rowBytes).bytes >= lack
+        return try displaceable(lack, rowBytes: Displaceable.usualRowBytes).bytes >= lack
     }
-
-    /// Bytes of the index that the rows of an entry take, without its record, at most: that of each tag has a page.
-    private static let rowBytes: Int64 = 16 << 10
 
     /// Takes `bytes` of the budget if they are free.
     ///

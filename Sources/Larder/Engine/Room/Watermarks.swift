@@ -87,12 +87,10 @@ final class Watermarks: EnginePart {
 
     /// Rows that are looked at to learn what can be displaced; from them follows what all rows would give.
     private static let sample = 1024
-    /// Bytes of the index that the rows of an entry take, without its record, about.
-    private static let rowBytes: Int64 = 400
 
     /// Bytes that displacement would free if it took everything that may go, about.
     private func displaceable(_ mutation: Mutation) throws -> Int64 {
-        var looked = Displaceable(rowBytes: Self.rowBytes)
+        var looked = Displaceable(rowBytes: Displaceable.usualRowBytes)
         try looked.look(at: index, mutation.reading, now: mutation.now, rows: Self.sample)
         let bytes = Double(looked.bytes)
         let rows = try Double(mutation.reading.statistics(index.recency).entries)
