@@ -52,6 +52,18 @@ struct ObservationTests {
                 ].sorted())
     }
 
+    /// U+009B begins what terminals obey, U+0085 and U+2028 begin a line for some readers, U+202E turns the text.
+    @Test(arguments: AccessLogConfiguration.Format.allCases)
+    func whatMovesACursorIsEscaped(_ format: AccessLogConfiguration.Format) async throws {
+        let text = "ü\u{9B}2J\u{85}\u{2028}\u{202E}\u{1F600}"
+        let lines = try await lines(format, [get("/a", "User-Agent: \(text)", "Referer: \(text)")])
+        #expect(lines.count == 1)
+        #expect(!lines[0].unicodeScalars.contains { [0x9B, 0x85, 0x2028, 0x202E].contains($0.value) })
+        if format == .json {
+            #expect(lines[0].contains("\"userAgent\":\"ü\\u009b2J\\u0085\\u2028\\u202e\u{1F600}\""))
+        }
+    }
+
     @Test func linesOfJSONSayWhereTheAnswerCameFrom() async throws {
         let lines = try await lines(
             .json,

@@ -76,9 +76,25 @@ struct AccessLogLines {
     }
 
     /// What a client sends must neither end a line nor a string, nor move a terminal's cursor. JSON's escapes serve
-    /// both formats: bytes above ASCII are written as they are if the text is UTF-8, which a `String` always is.
+    /// both formats.
     private mutating func escape(_ text: String) {
-        for byte in text.utf8 {
+        // Most texts are ASCII.
+        if text.utf8.allSatisfy({ $0 < 0x80 }) { return escape(text.utf8) }
+        for scalar in text.unicodeScalars {
+            switch scalar.value {
+            // Control characters, and what begins a line or turns the direction of writing.
+            case 0x80..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069:
+                lines += "\\u".utf8
+                for shift in [12, 8, 4, 0] as [UInt32] {
+                    lines.append(Self.digits[Int(scalar.value >> shift & 15)])
+                }
+            default: escape(UTF8.encode(scalar)!)
+            }
+        }
+    }
+
+    private mutating func escape(_ text: some Sequence<UInt8>) {
+        for byte in text {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
                 lines.append(UInt8(ascii: "\\"))
