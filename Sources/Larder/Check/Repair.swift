@@ -58,6 +58,7 @@ struct Repair {
         try mutation.reading.withCursor(index.pinnedTags) { cursor in
             var pair = try cursor.first()
             while let (tag, _) = pair {
+                // After a NUL it is the owner of a pin.
                 pinnedTags.insert(String(decoding: tag, as: UTF8.self))
                 pair = try cursor.next()
             }

@@ -181,7 +181,7 @@ struct Salvage {
             return true
         case "meta": return !key.elementsEqual(Index.stateKey) && value.count == 2
         case "unpublished": return key.count == 16 && value.count == 8
-        case "pinnedTags": return value.isEmpty
+        case "pinnedTags": return value.isEmpty || key.first == 0
         default: return value.count == 16
         }
     }

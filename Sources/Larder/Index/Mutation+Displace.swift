@@ -48,7 +48,7 @@ extension Mutation {
     func displaceNext(_ order: inout VictimOrder) throws -> Victim? {
         switch order {
         case .byUse(let mark):
-            if let victim = try removeExpired(by: now) { return victim }
+            if let victim = try removeReleased() ?? removeExpired(by: now) { return victim }
             return try removeFirst(in: index.recency, .leastRecentlyUsed) { $0.field(0, as: UInt64.self) < mark }
         case .expired(let moment): return try removeExpired(by: moment)
         case .beside(var place):
@@ -71,6 +71,7 @@ extension Mutation {
         while let (row, key) = try firstUnleased(in: order, while: mayGo) {
             if let victim = try removeFollower(of: key) { return victim }
             if let record = try remove(key, where: { self.stands($0, in: order, at: row) }) {
+                pinOwners?.noteRemoval(of: key)
                 return Victim(key: key, record: record, reason: reason)
             }
             // Damage: the row leads to no entry, or to one that has another place. It must not keep displacement from

@@ -23,6 +23,9 @@ final class Mutation {
     /// Rows of leased entries that displacement has passed by, so that it looks at each once in a transaction.
     var passed: [Database: [UInt8]] = [:]
 
+    /// Pins that end with an entry; read when displacement first needs them.
+    var pinOwners: PinOwners?
+
     /// Rows of an order that led to no entry and were removed.
     var removedRows = 0
 

@@ -77,6 +77,12 @@ extension Store {
         return try engine.lookups.lookup(key, visibility(includingExpired), mayWait: false)
     }
 
+    /// As `peek`, for threads that must not wait.
+    package func peekAtOnce(_ key: Key) throws -> Lookup {
+        try requireOpen()
+        return try engine.lookups.lookup(key, inspection, mayWait: false)
+    }
+
     /// Runs `body` on the bytes of the entry under `key`, without a copy if they are in the index. Counts as an access.
     ///
     /// The span points into the index's mapping: it must not leave `body`, which should be short, as it keeps pages of
@@ -178,9 +184,13 @@ extension Store {
     /// As the synchronous `get`, expired or not, but does not count as an access: for callers that inspect the store.
     package func peek(_ key: Key) throws -> Entry? {
         try requireOpen()
+        return try engine.lookups.get(key, inspection)
+    }
+
+    private var inspection: Visibility {
         var visibility = visibility(true)
         (visibility.isCounted, visibility.isAccess) = (false, false)
-        return try engine.lookups.get(key, visibility)
+        return visibility
     }
 
     /// As the asynchronous `get`, as a step of another lookup, which is the one that counts.

@@ -105,8 +105,11 @@ extension Store {
     }
 
     /// As `pin(tag:)`, for a reserved tag.
+    ///
+    /// - Parameter owner: the pin lasts only while there is an entry under this key: then displacement takes the
+    ///   entries with the tag first. Nil: until `unpin(reservedTag:)`. See `PinOwners`.
     @discardableResult
-    package func pin(reservedTag tag: String, durability: Durability? = nil) throws -> Int {
+    package func pin(reservedTag tag: String, while owner: Key? = nil, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
         let start = try engine.state().nextStamp
         let count = try updateEntries(tag, .put) { _, record in record.isPinnedByTag = true }
@@ -117,6 +120,9 @@ extension Store {
                 try mutation.update(key) { if $0.tags.has(tag) { $0.isPinnedByTag = true } }
             }
             try mutation.transaction.put(engine.index.pinnedTags, Array(tag.utf8), [])
+            if let owner {
+                try mutation.transaction.put(engine.index.pinnedTags, PinOwners.row(tag), IndexKey.bytes(for: owner))
+            }
             mutation.noteChange(trees: 1)
         }
         try settle(durability)
@@ -149,7 +155,9 @@ extension Store {
     package func unpin(reservedTag tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
         try engine.mutate(.housekeeping) { mutation in
-            try mutation.transaction.delete(engine.index.pinnedTags, Array(tag.utf8))
+            for row in [Array(tag.utf8), PinOwners.row(tag)] {
+                try mutation.transaction.delete(engine.index.pinnedTags, row)
+            }
             mutation.noteChange(trees: 1)
         }
         let count = try updateEntries(tag, .housekeeping) { $1.isPinnedByTag = try $0.hasPinnedTag($1.tags) }
@@ -209,7 +217,7 @@ extension Store {
                 var tags: [String] = []
                 var pair = try cursor.first()
                 while let (key, _) = pair {
-                    tags.append(String(decoding: key, as: UTF8.self))
+                    if key.first != 0 { tags.append(String(decoding: key, as: UTF8.self)) }
                     pair = try cursor.next()
                 }
                 return tags

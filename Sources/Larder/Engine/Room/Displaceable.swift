@@ -34,6 +34,11 @@ struct Displaceable {
         at index: Index, _ reading: ReadTransaction, now: Timestamp, rows limit: Int, enough: Int64 = .max
     ) throws {
         let hasLeases = try reading.statistics(index.leases).entries > 0
+        // What a pin has kept is in no order; it may be anything.
+        if try index.canReleasePins(at: now, reading) {
+            bytes = .max
+            return
+        }
         try reading.withCursor(index.recency) { cursor in
             var pair = try cursor.seek(position)
             for _ in 0..<limit where bytes < enough {
