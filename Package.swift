@@ -296,7 +296,8 @@ let package = Package(
             dependencies: [
                 "HTTPCaching", "HTTPTestSupport", "Larder", "LarderHTTP", "LarderPackages", "SeededData", "TestSupport",
                 .crypto, .httpTypes, .systemPackage,
-            ]
+            ],
+            exclude: ["Golden"]
         ),
         .testTarget(
             name: "LarderURLSessionTests",

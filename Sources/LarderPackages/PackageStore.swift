@@ -11,8 +11,8 @@ import SystemPackage
 ///     let answer = try await cache.fetch("https://maps.example/7/1.png", FetchOptions(isOffline: true))
 ///
 /// One commit makes an installation visible to every process that has the store open: all members or none, even if the
-/// process is killed. The members are entries like those that came over the network, and an `HTTPCache` over the same
-/// store answers with them.
+/// process is killed. Members are stored beside the responses that came over the network, and an `HTTPCache` over the
+/// same store answers with them where it has nothing fresh.
 ///
 /// You can create this value again at any time, because all state is in the store. A store runs one installation or
 /// removal at a time, across processes; a second one throws ``PackageError/Code/busy``.
@@ -54,12 +54,11 @@ public struct PackageStore: Sendable {
     /// - Parameter url: absolute, with `http` or `https`.
     public static func key(of url: String) -> Key? { PackagedResponse.key(of: url, rules: CacheRules()) }
 
-    /// Tells if an entry is a record about packages, and not a response.
+    /// Tells if an entry belongs to a package: a record about it, or a member.
     ///
     /// - Parameter entry: any entry of a store.
     public static func isOwn(_ entry: Attributes) -> Bool {
-        entry.tags.contains { $0 == PackageKeys.ownTag || $0.hasPrefix(Store.leaderTag(of: "")) }
-            || StoredMember.key(besideWhich: entry.key) != nil
+        entry.key.hasPrefix("larder:") || FormerPackages.isUnfinished(entry)
     }
 
     // MARK: Installing
@@ -79,15 +78,15 @@ public struct PackageStore: Sendable {
     @discardableResult
     public func install(_ archive: FilePath, _ options: InstallOptions = InstallOptions()) async throws -> InstallResult
     {
-        if let name = options.name { try PackageKeys.validate(name) }
+        if let name = options.name { try PackageName.validate(name) }
         return try await alone { [self] in
             let reader = try ZipReader(archive, password: options.password, limits: options.limits)
             let now = clock.now()
             let contents = try PackageContents(
                 reader, options, rules: rules, now: Instant(milliseconds: now.microseconds / 1_000))
-            let name = options.name ?? contents.header?.name ?? PackageKeys.name(from: archive.stem ?? "")
+            let name = options.name ?? contents.header?.name ?? PackageName.from(archive.stem ?? "")
             do {
-                try PackageKeys.validate(name)
+                try PackageName.validate(name)
             } catch let error as PackageError {
                 throw PackageError(.badManifest, error.message, archive: archive, member: MemberList.fileName)
             }
@@ -108,14 +107,16 @@ public struct PackageStore: Sendable {
                 }
                 return InstallResult(package: previous, wasInstalled: true)
             }
-            let result = try Installer(
-                store, contents, options, rules: rules, name: name, previous: previous, at: now, reach: reach
-            ).run()
+            let installer = Installer(
+                store, contents, options, rules: rules, name: name, previous: previous, at: now, reach: reach)
+            // The members are visible, or nothing has changed. What cannot be removed now, the next one removes.
+            defer { Cancellation.masked { try? remains.remove() } }
+            let result = try installer.run()
             logger.debug(
                 "installed a package",
                 metadata: [
                     "category": "packages", "package": "\(name)", "added": "\(result.added)",
-                    "replaced": "\(result.replaced)", "kept": "\(result.kept)", "removed": "\(result.removed)",
+                    "replaced": "\(result.replaced)", "removed": "\(result.removed)",
                 ])
             return result
         }
@@ -126,10 +127,7 @@ public struct PackageStore: Sendable {
     ///
     /// - Throws: `LarderError` of the store, ``PackageError/Code/busy``.
     public func recover() async throws {
-        let isWaiting = try await store.performLong { [store] in
-            try store.hasCommitted(.prefix(Key(PackageKeys.rowPrefix)))
-                || PackageRecords(store).all().contains { $0.state == .removing }
-        }
+        let isWaiting = try await store.performLong { [remains] in try remains.isWaiting() }
         if isWaiting { try await alone {} }
     }
 
@@ -163,38 +161,19 @@ public struct PackageStore: Sendable {
     }
 
     private func recoverWaiting() throws {
-        let settling = Settling(store: store)
-        for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) {
-            guard let entry = try store.get(key, includingExpired: true) else { continue }
-            // Of another application version: its own processes end it. A row that cannot be read is of no use, and
-            // must not keep others from installing.
-            guard entry.attributes.version == store.applicationVersion,
-                let installation = try? Installation.decode(Installation.self, entry)
-            else { continue }
-            // A store without room must not keep anyone from removing packages.
-            do {
-                if StoredMember.isInstalled(entry) {
-                    try settling.finish(installation)
-                } else {
-                    try settling.undo(installation)
-                }
-            } catch let error as LarderError where error.code == .noSpace {}
-        }
+        // A store without room must not keep anyone from removing packages.
+        do {
+            try FormerPackages(store, reach: reach).takeOver()
+            try remains.remove()
+        } catch let error as LarderError where error.code == .noSpace {}
         for package in try PackageRecords(store).all() where package.state == .removing {
             try remove(package, keepsMembers: package.keepsMembers ?? false)
         }
     }
 
-    // MARK: What is installed
+    private var remains: PackageRemains { PackageRemains(store: store, rules: rules) }
 
-    /// Tells if readers of an HTTP cache find an entry. They do not find a member of a package that is being installed,
-    /// or of one that was displaced as a whole.
-    ///
-    /// - Parameter entry: any entry of the store.
-    /// - Throws: `LarderError` of the store.
-    public func isFound(_ entry: Attributes) throws -> Bool {
-        try PackagedResponse.counts(entry.metadata, in: store)
-    }
+    // MARK: What is installed
 
     /// The installed packages, by name. Does not count as a use of them.
     ///
@@ -236,7 +215,7 @@ public struct PackageStore: Sendable {
     /// - Throws: ``PackageError/Code/notInstalled``, `LarderError` of the store.
     public func dataNames(of name: String) async throws -> [String] {
         try await store.performLong { [store] in
-            let prefix = PackageKeys.dataPrefix(try require(name).id)
+            let prefix = PackageKeys.data(try require(name).id)
             return try store.keys(.prefix(prefix)).map {
                 String(decoding: $0.bytes[prefix.bytes.count...], as: UTF8.self)
             }
@@ -252,7 +231,7 @@ public struct PackageStore: Sendable {
     /// - Throws: ``PackageError/Code/notInstalled``, `LarderError` of the store.
     public func data(_ data: String, of name: String) async throws -> Body? {
         try await store.performLong { [store] in
-            try store.get(PackageKeys.data(try require(name).id, data), includingExpired: true)?.body
+            try store.peek(PackageKeys.data(try require(name).id, data))?.body
         }
     }
 
@@ -285,8 +264,8 @@ public struct PackageStore: Sendable {
     ///
     /// - Parameters:
     ///   - name: of the package.
-    ///   - keepsMembers: leaves the responses in the store, as if they had come over the network. Default: false, they
-    ///     are removed, but for those that were replaced since.
+    ///   - keepsMembers: leaves the responses in the store, as if they had come over the network. Default: false.
+    ///     Otherwise one commit makes all of them invisible. Other responses for their URLs stay.
     /// - Returns: the package that was removed.
     /// - Throws: ``PackageError/Code/notInstalled``, ``PackageError/Code/busy``, `LarderError` of the store.
     @discardableResult
@@ -300,51 +279,49 @@ public struct PackageStore: Sendable {
     }
 
     private func remove(_ package: InstalledPackage, keepsMembers: Bool) throws {
-        let tag = PackageKeys.tag(package.name)
-        if package.state != .removing {
-            var removing = package
-            removing.state = .removing
-            removing.keepsMembers = keepsMembers
-            // In a full store a removal that is cut off is not continued.
-            do { try PackageRecords(store).write(removing) } catch let error as LarderError where error.code == .noSpace
-            {}
-        }
+        let records = PackageRecords(store)
         if keepsMembers {
-            try release(package, tag)
-        } else {
-            // Displaced together, they go together.
-            try store.remove(PackageKeys.leader(package.name))
-            try store.remove(Store.remains(of: tag))
+            var removing = package
+            (removing.state, removing.keepsMembers) = (.removing, true)
+            try records.write(removing)
             reach("remove.begun")
-            try store.remove(.tag(tag))
+            // What was displaced as a whole does not come back.
+            if package.state != .displaced { try release(package) }
         }
-        // Of an installation that could not be settled.
-        for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) {
-            let row = try store.get(key, includingExpired: true)
-            if try Installation.decode(Installation.self, row)?.name == package.name { try store.remove(key) }
+        do {
+            try forget(package)
+        } catch let error as LarderError where error.code == .noSpace {
+            // A full store: members first.
+            try store.remove(.prefix(PackageKeys.member(package.id)))
+            try forget(package)
         }
-        if try store.pinnedTags().contains(tag) { try store.unpin(reservedTag: tag) }
-        try Settling(store: store).removeFiles(of: package.id)
-        for key in [PackageKeys.leader(package.name), Store.remains(of: tag), PackageKeys.record(package.name)] {
-            try store.remove(key)
-        }
+        reach("remove.committed")
+        try remains.remove(package.id)
         try store.flush()
     }
 
-    /// Makes the members of a package entries like any other.
-    private func release(_ package: InstalledPackage, _ tag: String) throws {
-        var writes = try BatchedWrites(store)
-        try store.forEach(.tag(tag)) { entry in
-            try writes.add { batch in
-                // What was displaced as a whole does not come back.
-                if package.state == .displaced, StoredMember(entry.metadata) != nil { return batch.remove(entry) }
-                batch.update(
-                    entry,
-                    EntryChange(
-                        metadata: StoredMember.unwrapped(entry.metadata), tags: entry.tags.filter { $0 != tag }
-                    ).withReservedNames)
-            }
+    /// From here on no reader finds a member.
+    private func forget(_ package: InstalledPackage) throws {
+        let records = PackageRecords(store)
+        var batch = WriteBatch()
+        try records.put(records.all().filter { $0.name != package.name }, &batch)
+        batch.remove(PackageKeys.owner(package.id))
+        try store.write(batch).throwIfFailed()
+        try store.flush()
+    }
+
+    /// Makes the members of a package responses like any other.
+    private func release(_ package: InstalledPackage) throws {
+        let stored = StoredURLs(store, rules)
+        var batch = WriteBatch()
+        try store.forEach(.prefix(PackageKeys.member(package.id))) { member in
+            guard let url = PackageKeys.url(ofMember: member.key) else { return }
+            stored.put(member, for: Key(url), &batch)
+            batch.remove(member.key)
+            if batch.count < 256 { return }
+            try store.write(batch).throwIfFailed()
+            batch = WriteBatch()
         }
-        try writes.flush()
+        if !batch.isEmpty { try store.write(batch).throwIfFailed() }
     }
 }

@@ -193,7 +193,7 @@ enum Examples {
         var options = InstallOptions()
         options.mode = .pin
         let result = try await packages.install("Resources/site.zip", options)
-        print("\(result.added) responses, \(result.kept) were newer already")
+        print("\(result.added) responses, \(result.unchanged) as before")
         let answer = try await cache.fetch("https://www.example.com/index.html", FetchOptions(isOffline: true))
         _ = answer
     }

@@ -45,6 +45,38 @@ import Testing
         }
     }
 
+    /// A response that came over the network before is used while it is there; the member stays for after it.
+    @Test func aPinnedMemberStaysBesideAnother() async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            let url = "http://a.example/f7"
+            try await setting.fetched(url, "network")
+            try await install(setting, .pin)
+            try await #expect(setting.offline(url) == "network")
+            try await press(setting, 400)
+            try #expect(!setting.store.contains(Key(url)))
+            try await #expect(setting.offline(url)?.hasPrefix("f7x") == true)
+            try await #expect(found(setting) == 40)
+        }
+    }
+
+    /// Near the budget, what is left of it gives way to the same package.
+    @Test func aDisplacedPackageIsInstalledAgain() async throws {
+        try await Setting.run(budget: Budget(bytes: .megabytes(12))) { setting in
+            let files = Dictionary(
+                uniqueKeysWithValues: (0..<10).map { ("f\($0)", "\($0)" + String(repeating: "x", count: 1_000_000)) })
+            var options = InstallOptions()
+            options.mode = .whole
+            let archive = try setting.package(files)
+            try await setting.packages.install(archive, options)
+            for number in 0..<3 {
+                try await setting.store.put([UInt8](repeating: UInt8(number), count: 1_000_000), for: Key("\(number)"))
+            }
+            try await #expect(setting.packages.package("site")?.state == .displaced)
+            try await #expect(setting.packages.install(archive, options).package.state == .installed)
+            try await #expect(setting.offline("http://a.example/f9")?.hasPrefix("9x") == true)
+        }
+    }
+
     @Test func membersGoLikeOthers() async throws {
         try await Setting.run(budget: Self.budget) { setting in
             try await install(setting, .members)
@@ -67,15 +99,14 @@ import Testing
             var counts: Set<Int> = []
             try await press(setting, 400, from: 400) {
                 // Without a use: what a reader would find.
-                let isThere = try await setting.store.attributes(of: "larder:package-state site")
-                counts.insert(isThere?.metadata.isEmpty == false ? 40 : 0)
+                counts.insert(try setting.hasOwner() ? 40 : 0)
             }
             try await #expect(found(setting) == 0)
             #expect(counts.contains(0))
             try await #expect(setting.packages.package("site")?.state == .displaced)
             try await #expect(setting.packages.verify("site").counts == [.missing: 40])
             // All the room was given to others.
-            #expect(try setting.keys().allSatisfy { $0.hasPrefix("other ") })
+            #expect(try setting.members().isEmpty)
             // It comes back.
             try await install(setting, .whole)
             try await #expect(found(setting) == 40)
@@ -92,9 +123,8 @@ import Testing
                 try await setting.store.put(
                     [UInt8](repeating: UInt8(number & 0xFF), count: 30_000 + number), for: Key("other \(number)"))
                 // Not by the cache, which would use the package.
-                let leader = try await setting.store.attributes(of: "larder:package-state site")
-                let isThere = leader.map { !$0.metadata.isEmpty } ?? false
-                let members = try names.count { try setting.store.contains(Key("http://a.example/\($0)")) }
+                let members = try setting.members().count
+                let isThere = try setting.hasOwner()
                 if isThere { #expect(members == 40) }
                 seen.insert(isThere ? 1 : members > 0 ? 2 : 0)
             }
@@ -161,7 +191,7 @@ import Testing
             options.mode = .members
             try await #expect(packageCode { try await setting.packages.install(other, options) } == .exceedsBudget)
             try await #expect(found(setting) == 40)
-            #expect(try setting.keys().allSatisfy { !$0.contains("/h") })
+            #expect(try setting.members().allSatisfy { !$0.contains("/h") })
         }
     }
 }

@@ -117,6 +117,18 @@ final class Setting: Sendable {
         await cache.drain()
     }
 
+    /// Has a client ask the origin for a new response.
+    func reloaded(_ url: String, _ text: String) async throws {
+        let transport = ScriptedTransport { _ throws(TransportError) in .text(text, [.cacheControl: "max-age=3600"]) }
+        var configuration = HTTPCacheConfiguration()
+        configuration.clock = clock
+        let cache = HTTPCache(store: store, transport: transport, configuration: configuration)
+        var request = try HTTPCache.request(for: url)
+        request.headerFields[.cacheControl] = "no-cache"
+        _ = try await cache.fetch(request).body.bytes()
+        await cache.drain()
+    }
+
     /// Has the origin confirm what is stored.
     func confirmed(_ url: String) async throws {
         let transport = ScriptedTransport { _ throws(TransportError) in .answer(304, [.cacheControl: "max-age=3600"]) }
@@ -129,10 +141,23 @@ final class Setting: Sendable {
         #expect(transport.requests.count == 1 && response.originStatus == 304)
     }
 
-    /// All keys of the store, but for those that say what is installed.
+    /// All keys of the store that are not of packages.
     func keys() throws -> [String] {
         try store.keys().map(\.text).filter { !$0.hasPrefix("larder:") }.sorted()
     }
+
+    /// The URLs of all members in the store, of every generation.
+    func members() throws -> [String] {
+        try store.keys(.prefix("larder:p ")).compactMap { PackageKeys.url(ofMember: $0) }.sorted()
+    }
+
+    /// The key of the member for a URL.
+    func member(_ url: String) throws -> Key? {
+        try store.keys(.prefix("larder:p ")).first { PackageKeys.url(ofMember: $0) == url }
+    }
+
+    /// True if there is the entry that members are found by.
+    func hasOwner() throws -> Bool { try store.keys(.prefix("larder:p ")).contains { $0.bytes.count == 25 } }
 }
 
 /// The code that `body` fails with.

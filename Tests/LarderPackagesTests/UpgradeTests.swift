@@ -1,6 +1,8 @@
 import Larder
 import LarderHTTP
 import LarderPackages
+import Synchronization
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -17,7 +19,7 @@ import Testing
             try await #expect(setting.offline("http://a.example/new") == "2")
             try await #expect(setting.offline("http://a.example/old") == nil)
             #expect(
-                try setting.keys() == ["http://a.example/more", "http://a.example/new", "http://a.example/same"])
+                try setting.members() == ["http://a.example/more", "http://a.example/new", "http://a.example/same"])
             try await #expect(setting.packages.package("site")?.version == "2")
         }
     }
@@ -52,7 +54,7 @@ import Testing
             let increment = try setting.package(["same": "s", "new": "2"], "2.zip", version: "2") {
                 $0.base = first.string
             }
-            try await setting.store.remove("http://a.example/same")
+            try await setting.store.remove(#require(try setting.member("http://a.example/same")))
             let code = try await packageCode { try await setting.packages.install(increment) }
             #expect(code == (mode == .members ? nil : .missingBase))
             try await #expect(setting.offline("http://a.example/new") == (mode == .members ? "2" : "1"))
@@ -123,9 +125,10 @@ import Testing
             let result = try await setting.packages.install(archive, options)
             #expect(result.wasInstalled == (from == to) && result.package.mode == to)
             try await #expect(setting.offline("http://a.example/a") == "1")
-            let entry = try #require(try await setting.store.attributes(of: "http://a.example/a"))
+            let member = try #require(try setting.member("http://a.example/a"))
+            let entry = try #require(try await setting.store.attributes(of: member))
             #expect(entry.isPinned == (to != .members))
-            #expect(try setting.store.contains("larder:package-state site") == (to == .whole))
+            #expect(try setting.hasOwner() == (to != .members))
             try await #expect(setting.packages.verify("site").counts == [.intact: 2])
             try await setting.packages.remove("site")
             try await #expect(setting.store.keys().isEmpty)
@@ -145,8 +148,8 @@ import Testing
             try await #expect(setting.offline("http://a.example/a") == "1")
             let entry = try #require(try await setting.store.attributes(of: "http://a.example/a"))
             #expect(!entry.isPinned && entry.tags.isEmpty)
-            // Not a member of the next installation, but as good as one.
-            try await #expect(setting.packages.install(archive, options).kept == 2)
+            #expect(try setting.members().isEmpty)
+            try await #expect(setting.packages.install(archive, options).added == 2)
             try await setting.packages.remove("site")
             try await #expect(setting.offline("http://a.example/a") == "1")
             try await #expect(setting.offline("http://a.example/other") == "network")
@@ -157,40 +160,75 @@ import Testing
 @Suite struct ConflictTests {
     private let url = "http://a.example/a"
 
-    /// Last-Modified of the package: 2026-01-01.
     @Test(arguments: [
-        ("Fri, 02 Jan 2026 00:00:00 GMT", ConflictMode.keepNewer, "network"),
-        ("Wed, 31 Dec 2025 00:00:00 GMT", .keepNewer, "package"),
-        ("Wed, 31 Dec 2025 00:00:00 GMT", .keepExisting, "network"),
-        ("Fri, 02 Jan 2026 00:00:00 GMT", .replace, "package"),
-    ]) func whatStays(_ lastModified: String, _ mode: ConflictMode, _ expected: String) async throws {
+        ("max-age=3600", ConflictMode.keepNewer, "network"),
+        ("max-age=5", .keepNewer, "package"),
+        ("max-age=5", .keepExisting, "network"),
+        ("max-age=3600", .replace, "package"),
+    ]) func whatIsUsed(_ cacheControl: String, _ mode: ConflictMode, _ expected: String) async throws {
         try await Setting.run { setting in
-            try await setting.fetched(url, "network", lastModified: lastModified)
+            try await setting.fetched(url, "network", cacheControl: cacheControl)
             // The package is made later than that came.
             setting.clock.advance(by: .seconds(10))
             var options = InstallOptions()
             options.conflicts = mode
             let result = try await setting.packages.install(setting.package(["a": "package", "b": "2"]), options)
-            #expect(result.added == 1 && result.kept + result.replaced == 1)
+            #expect(result.added == 2)
             try await #expect(setting.offline(url) == expected)
             try await #expect(setting.offline("http://a.example/b") == "2")
-            let report = try await setting.packages.verify("site")
-            #expect(report.isWhole && report.counts[.replaced, default: 0] == (expected == "network" ? 1 : 0))
-            // What was there before is not the package's to remove.
+            try await #expect(setting.packages.verify("site").counts == [.intact: 2])
+            // What came over the network is not the package's to remove, unless it takes its place.
             try await setting.packages.remove("site")
-            try await #expect(setting.offline(url) == (expected == "network" ? "network" : nil))
+            try await #expect(setting.offline(url) == (mode == .replace ? nil : "network"))
         }
     }
 
-    /// A response without a date of its own is newer than a package that was made before it came.
+    /// With `replace`, what was stored before is not found from the commit on, in whatever form, and removed after it.
+    @Test func whatIsReplacedIsNotFound() async throws {
+        let copies = Mutex<[FilePath]>([])
+        let place = Mutex<Setting?>(nil)
+        try await Setting.run(reach: { step in
+            guard step == "install.committed", let setting = place.withLock({ $0 }) else { return }
+            let copy = setting.directory.appending("copy")
+            try? TestFiles.copy(setting.store.path, to: copy)
+            copies.withLock { $0.append(copy) }
+        }) { setting in
+            place.withLock { $0 = setting }
+            for name in ["a", "b", "other"] { try await setting.fetched("http://a.example/\(name)", "network") }
+            setting.clock.advance(by: .seconds(10))
+            var options = InstallOptions()
+            options.conflicts = .replace
+            try await setting.packages.install(setting.package(["a": "1", "b": "2"]), options)
+            #expect(try setting.keys() == ["http://a.example/other"])
+            // What comes later is used.
+            setting.clock.advance(by: .seconds(10))
+            try await setting.fetched(url, "newer")
+            try await #expect(setting.offline(url) == "newer")
+            place.withLock { $0 = nil }
+            for path in copies.withLock({ $0 }) {
+                let store = try Store(at: path, .testing(clock: setting.clock))
+                let copy = Setting(store, setting.clock, setting.directory)
+                // The first lookup that finds nothing tells the cache of the package.
+                try await #expect(copy.offline("http://a.example/none") == nil)
+                try await #expect(copy.offline(url) == "1")
+                try await #expect(copy.offline("http://a.example/other") == "network")
+                try await copy.packages.recover()
+                #expect(try copy.keys() == ["http://a.example/other"])
+                try finish(store)
+            }
+        }
+    }
+
+    /// Of stale responses, the one with the later date is used, as between any stored responses.
     @Test func withoutLastModifiedTheDateCounts() async throws {
         try await Setting.run { setting in
             let archive = try setting.package(["a": "package"])
             setting.clock.advance(by: .seconds(60))
             try await setting.fetched(url, "network")
-            try await #expect(setting.packages.install(archive).kept == 1)
+            try await setting.packages.install(archive)
             setting.clock.advance(by: .seconds(7_200))
-            // A manifest of AFCache does not say when it was made: what is stale by now gives way.
+            try await #expect(setting.offline(url) == "network")
+            // A manifest of AFCache does not say when it was made: its members are as new as the installation.
             let plain = RawZip.manifest(
                 ["\(url) ; NULL ; Fri, 02 Jan 2026 00:00:00 GMT"], [.init("a.example/a", Array("plain".utf8))])
             try await setting.packages.install(setting.archive(plain, "plain.zip"))
@@ -205,7 +243,7 @@ import Testing
             setting.clock.advance(by: .seconds(60))
             try await setting.fetched(
                 url, "network", lastModified: "Mon, 01 Dec 2025 00:00:00 GMT", cacheControl: "max-age=864000")
-            try await #expect(setting.packages.install(archive).kept == 1)
+            try await setting.packages.install(archive)
             try await #expect(setting.offline(url) == "network")
         }
     }
@@ -222,8 +260,10 @@ import Testing
             try await setting.confirmed(url)
             let response = try #require(try await setting.response(url))
             #expect(response.freshSeconds == 3_600)
-            let entry = try #require(try await setting.store.attributes(of: Key(url)))
-            #expect(entry.tags == ["larder:package site"] && entry.isPinned == (mode != .members))
+            #expect(try setting.keys().isEmpty)
+            let member = try #require(try setting.member(url))
+            let entry = try #require(try await setting.store.attributes(of: member))
+            #expect(entry.isPinned == (mode != .members) && entry.expires == nil)
             try await #expect(setting.packages.install(archive, options).unchanged == 1)
             try await #expect(setting.response(url)?.freshSeconds == 3_600)
         }
@@ -232,22 +272,29 @@ import Testing
     @Test func whatIsNoResponseStays() async throws {
         try await Setting.run { setting in
             try await setting.store.put([1, 2, 3], for: Key(url))
-            try await #expect(setting.packages.install(setting.package(["a": "package"])).kept == 1)
+            try await setting.packages.install(setting.package(["a": "package"]))
             #expect(setting.store[Key(url)] == [1, 2, 3])
+            try await #expect(setting.offline(url) == "package")
         }
     }
 
-    /// A refreshed member is not the package's any more, and the next version does not overwrite it.
+    /// What came over the network since is used while it is fresh. A member that the origin has replaced is stale.
     @Test func aMemberThatCameOverTheNetworkSince() async throws {
         try await Setting.run { setting in
             try await setting.packages.install(setting.package(["a": "1", "b": "1"], "1.zip"))
             setting.clock.advance(by: .seconds(50_000))
-            try await setting.fetched(url, "network", lastModified: "Thu, 01 Jan 2026 13:00:00 GMT")
+            try await setting.reloaded(url, "network")
+            try await #expect(setting.offline(url) == "network")
+            try await setting.store.remove(Key(url))
+            let old = try #require(try await setting.response(url))
+            #expect(old.freshSeconds ?? 0 <= 0)
+            try await #expect(String(decoding: old.body.bytes(), as: UTF8.self) == "1")
+            try await setting.fetched(url, "network")
             let second = try setting.package(["a": "2", "b": "2"], "2.zip", version: "2") {
                 $0.created = Timestamp(microseconds: 1_767_225_700_000_000)
             }
             let result = try await setting.packages.install(second)
-            #expect(result.kept == 1 && result.replaced == 1)
+            #expect(result.replaced == 2)
             try await #expect(setting.offline(url) == "network")
         }
     }

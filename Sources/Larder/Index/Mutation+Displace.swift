@@ -69,7 +69,6 @@ extension Mutation {
         in order: Database, _ reason: DisplacementReason, while mayGo: (UnsafeRawBufferPointer) -> Bool
     ) throws -> Victim? {
         while let (row, key) = try firstUnleased(in: order, while: mayGo) {
-            if let victim = try removeFollower(of: key) { return victim }
             if let record = try remove(key, where: { self.stands($0, in: order, at: row) }) {
                 pinOwners?.noteRemoval(of: key)
                 return Victim(key: key, record: record, reason: reason)
@@ -81,53 +80,6 @@ extension Mutation {
             removedRows += 1
         }
         return nil
-    }
-
-    /// Removes an entry that goes with the one under a key, as that stands for it; nil if there is none left.
-    ///
-    /// Entries that are displaced together are pinned by a tag, and their *leader* is in the access order for them: an
-    /// entry with the tag `larder:leads TAG`. When its turn comes it first moves to another key, as the readers of the
-    /// others look for it. Then those with the tag go, in as many transactions as it takes, and the leader goes last. A
-    /// lease of the tag protects all of them; leases and pins of single ones do not.
-    private func removeFollower(of key: [UInt8]) throws -> Victim? {
-        guard try reading.statistics(index.pinnedTags).entries > 0, let leader = try record(key),
-            let tag = leader.ledTag, let follower = try firstFollower(tag)
-        else { return nil }
-        let remains = EntryRecord.remains(of: tag)
-        if key != remains {
-            // What is left of an earlier one leads them already.
-            guard try record(remains) == nil else {
-                return try remove(key).map { Victim(key: key, record: $0, reason: .leastRecentlyUsed) }
-            }
-            try move(leader, from: key, to: remains)
-        }
-        return try remove(follower).map { Victim(key: follower, record: $0, reason: .leastRecentlyUsed) }
-    }
-
-    /// Puts an entry under another key, which is free; it keeps its place in all orders.
-    private func move(_ record: EntryRecord, from key: [UInt8], to other: [UInt8]) throws {
-        guard let digest = try digest(ofBlob: record.blob) else { return }
-        var moved = record
-        moved.seal(for: other, digest)
-        try deleteRows(of: record)
-        try transaction.delete(index.entries, key)
-        try insertRows(of: moved, key: other)
-        try transaction.put(index.entries, other, moved.bytes)
-        noteChange(trees: 5)
-    }
-
-    /// The first entry with a tag that is not pinned by itself.
-    private func firstFollower(_ tag: String) throws -> [UInt8]? {
-        let prefix = Index.tagPrefix(tag)
-        return try reading.withCursor(index.tags) { cursor in
-            var pair = try cursor.seek(prefix)
-            while let (row, value) = pair, row.hasPrefix(prefix) {
-                let key = Array(value)
-                if let record = try record(key), !record.isPinned { return key }
-                pair = try cursor.next()
-            }
-            return nil
-        }
     }
 
     /// True if the row of an order is the entry's own.
@@ -161,9 +113,8 @@ extension Mutation {
 
     func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
         if record.progress != nil, try isBeingWritten(key: key, record) { return true }
-        let tags = record.tags + (record.ledTag.map { [$0] } ?? [])
         return try index.isLeased(
-            record.wholeKey(key), tags, digest: { try digest(ofBlob: record.blob) },
+            record.wholeKey(key), record.tags, digest: { try digest(ofBlob: record.blob) },
             version: record.version, at: now, reading)
     }
 
@@ -175,19 +126,6 @@ extension Mutation {
     }
 
     private func liveBytes() throws -> Int64 { try liveIndexBytes() + state.fileAllocated.asBytes }
-}
-
-extension EntryRecord {
-    /// What the tag of a leader begins with; see `Store.leaderTag(of:)`.
-    static let leaderPrefix = "larder:leads "
-
-    /// The key of a leader while the others are displaced.
-    static func remains(of tag: String) -> [UInt8] { Array("larder:displaced ".utf8) + Array(tag.utf8.prefix(400)) }
-
-    /// The tag whose entries are displaced with this one; nil for an entry that is displaced alone.
-    var ledTag: String? {
-        tags.first { $0.hasPrefix(Self.leaderPrefix) }.map { String($0.dropFirst(Self.leaderPrefix.count)) }
-    }
 }
 
 extension UnsafeRawBufferPointer {

@@ -40,6 +40,9 @@ struct PinOwners {
         }
     }
 
+    /// True for the key of an owner.
+    func owns(_ key: [UInt8]) -> Bool { pins.contains { $0.owner == key } }
+
     /// True if the pin of a tag is released.
     func isReleased(_ tag: String) -> Bool { released.contains { pins[$0].tag == tag } }
 

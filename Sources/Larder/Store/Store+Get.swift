@@ -187,7 +187,7 @@ extension Store {
         return try engine.lookups.get(key, inspection)
     }
 
-    private var inspection: Visibility {
+    private var inspection: Lookups.Visibility {
         var visibility = visibility(true)
         (visibility.isCounted, visibility.isAccess) = (false, false)
         return visibility

@@ -40,13 +40,6 @@ extension Store {
     /// Bytes that can be allocated on the store's file system.
     package func freeDiskBytes() throws -> Int64 { try FileSystem.freeBytes(engine.files.staging) }
 
-    /// The tag that makes an entry the leader of the entries with another tag, which has to be pinned. When the leader
-    /// is displaced, they are displaced with it, and it moves to ``remains(of:)`` before the first of them is removed.
-    package static func leaderTag(of tag: String) -> String { EntryRecord.leaderPrefix + tag }
-
-    /// The key of the leader of a tag's entries while they are displaced.
-    package static func remains(of tag: String) -> Key { Key(bytes: EntryRecord.remains(of: tag)) }
-
     /// Makes a checkpoint now, instead of when one is due: see "Epochs and suspects" in `docs/recovery.md`.
     package func checkpoint() throws {
         let writing = try writing()

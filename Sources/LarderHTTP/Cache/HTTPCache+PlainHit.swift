@@ -32,26 +32,44 @@ package struct PlainHit {
 struct PlainHitLookup: Sendable {
     private let context: CacheContext
     private let store: Store
+    private let packages: StoredPackages
 
-    init(_ context: CacheContext, _ store: Store) {
+    init(_ context: CacheContext, _ responses: ResponseStore) {
         self.context = context
-        self.store = store
+        store = responses.store
+        packages = responses.packages
     }
 
     /// See ``HTTPCache/withPlainHit(_:_:)``.
     func visit(_ key: Key, _ body: (PlainHit) -> Void) {
-        guard context.isPlain.load(ordering: .relaxed) else { return }
-        // Treat a store error as a miss: the long way asks again, and tells of it.
+        guard context.isPlain.load(ordering: .relaxed), !packages.isSuperseding.load(ordering: .relaxed) else { return }
+        if visitEntry(key, body) || !packages.arePresent.load(ordering: .relaxed) { return }
+        // Where several packages have the URL, the rules choose.
+        guard case .hit(let table) = try? store.peekAtOnce(packages.key),
+            let members = try? packages.table(table).members(key.text), members.count == 1,
+            let (row, member) = members.first
+        else { return }
+        if row.isWhole {
+            guard case .hit = try? store.lookUp(PackageKeys.owner(row.generation)) else { return }
+        }
+        _ = visitEntry(member, body)
+    }
+
+    /// False if there is no entry. An error of the store counts as one: the long way asks again, and tells of it.
+    private func visitEntry(_ key: Key, _ body: (PlainHit) -> Void) -> Bool {
         let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
             if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
         }
-        if isInline == true { return }
+        if isInline == true { return true }
         // What only waiting can tell, the long way does.
-        guard case .hit(let entry) = try? store.lookUp(key, includingExpired: true) else { return }
+        guard let lookup = try? store.lookUp(key, includingExpired: true) else { return true }
+        if case .miss = lookup { return false }
+        guard case .hit(let entry) = lookup else { return true }
         entry.metadata.withUnsafeBytes { metadata in
             let content = PlainHit.Content.stored(entry.body, entry.digest)
             if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }
         }
+        return true
     }
 
     private func plainHit(_ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64) -> PlainHit? {

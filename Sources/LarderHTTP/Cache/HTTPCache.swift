@@ -37,12 +37,14 @@ public final class HTTPCache: Sendable {
         self.store = store
         self.configuration = configuration
         context = CacheContext(configuration)
-        let responses = ResponseStore(store: store, rules: context.rules, retention: configuration.retention)
+        let responses = ResponseStore(
+            store: store, rules: context.rules, retention: configuration.retention,
+            now: { [context] in context.now })
         let generations = Generations(configuration.clock)
         let watch = StoreWatch(configuration.logger)
         let lookup = Lookup(responses, watch)
         let builder = AnswerBuilder(context)
-        plainHits = PlainHitLookup(context, store)
+        plainHits = PlainHitLookup(context, responses)
         changes = StoreChanges(
             context: context, store: store, responses: responses, generations: generations, watch: watch)
         questions = Questions(context, generations)

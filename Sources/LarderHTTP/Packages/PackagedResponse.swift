@@ -31,7 +31,7 @@ package struct PackagedResponse: Sendable {
     /// The stored response that metadata describe, if it is complete and answers a GET whatever its fields; nil for any
     /// other.
     package static func read(_ metadata: [UInt8]) -> StoredResponse? {
-        guard let response = StoredRecord(StoredMember.unwrapped(metadata))?.response, response.body.isComplete,
+        guard let response = StoredRecord(metadata)?.response, response.body.isComplete,
             response.method == .get
         else { return nil }
         return response
@@ -39,20 +39,7 @@ package struct PackagedResponse: Sendable {
 
     /// True if an entry has a response of any kind, or a list of variants.
     package static func isResponse(_ metadata: [UInt8]) -> Bool {
-        let metadata = StoredMember.unwrapped(metadata)
         return StoredRecord(metadata) != nil || VariantIndex(metadata) != nil
-    }
-
-    /// True if an entry counts: it does not belong to a package, or it counts by its ``StoredMember/Role`` and the
-    /// package's row.
-    package static func counts(_ metadata: [UInt8], in store: Store) throws -> Bool {
-        var metadata = metadata
-        while let member = StoredMember(metadata) {
-            let isInstalled = StoredMember.isInstalled(try store.get(member.row, includingExpired: true))
-            if isInstalled != (member.role == .added) { return false }
-            metadata = member.inner
-        }
-        return true
     }
 
     /// The URL of a response that is one of several of its URL; nil for any other response.

@@ -14,6 +14,8 @@ extension ResponseStore {
         fileprivate(set) var parts: [FoundPart] = []
         /// The response with the bytes of all entries.
         var response: StoredResponse
+        /// The package that it is a member of.
+        var package: PackageTable.Row?
 
         /// Where the bytes of a range are; empty if some are missing.
         func segments(_ range: Range<Int64>) -> [ResponseBody.Segment] {
@@ -48,15 +50,33 @@ extension ResponseStore {
     /// What is stored under a primary key and may be chosen for a request with these fields. Damaged or foreign entries
     /// count as absent.
     func find(_ primary: String, for request: HTTPFields) async throws -> [Found] {
-        var search = Search(primary, request, rules)
-        while let (key, isPart) = search.next {
-            if isPart, let body = try await partialBody(of: key) {
-                search.take(.partial(body), of: key)
-            } else {
-                search.take(try await store.get(key, includingExpired: true).map { .entry($0) }, of: key)
+        var search = search(primary, request)
+        while let (key, kind) = try search.next() {
+            switch kind {
+            case .part:
+                if let body = try await partialBody(of: key) {
+                    search.take(.partial(body), of: key)
+                } else {
+                    search.take(try await store.get(key, includingExpired: true).map { .entry($0) }, of: key)
+                }
+            case .entry: search.take(try await store.get(key, includingExpired: true).map { .entry($0) }, of: key)
+            case .table: search.take(try await peek(key).map { .entry($0) }, of: key)
             }
         }
         return search.result
+    }
+
+    /// Without a change of thread where that is not needed.
+    private func peek(_ key: Key) async throws -> Entry? {
+        switch try store.peekAtOnce(key) {
+        case .hit(let entry): entry
+        case .miss: nil
+        case .due: try await store.perform { [store] in try store.peek(key) }
+        }
+    }
+
+    private func search(_ primary: String, _ request: HTTPFields) -> Search {
+        Search(primary, request, rules, packages, now: now())
     }
 
     /// Without a change of thread where that is not needed.
@@ -70,14 +90,14 @@ extension ResponseStore {
 
     /// As above, waiting on the calling thread.
     func findWaiting(_ primary: String, for request: HTTPFields) throws -> [Found] {
-        var search = Search(primary, request, rules)
+        var search = search(primary, request)
         try run(&search) { try store.get($0, includingExpired: true) }
         return search.result
     }
 
     /// As above, without being an access.
     func peek(_ primary: String, for request: HTTPFields) throws -> [Found] {
-        var search = Search(primary, request, rules)
+        var search = search(primary, request)
         try run(&search) { try store.peek($0) }
         return search.result
     }
@@ -85,10 +105,10 @@ extension ResponseStore {
     /// As above; nil where the store would have to wait for a disk, and where it takes long: an event loop has others
     /// to serve.
     func findAtOnce(_ primary: String, for request: HTTPFields) throws -> [Found]? {
-        var search = Search(primary, request, rules)
-        while let (key, isPart) = search.next {
+        var search = search(primary, request)
+        while let (key, kind) = try search.next() {
             if search.isLong { return nil }
-            if isPart {
+            if kind == .part {
                 switch try store.lookUpPartial(key) {
                 case .hit(let body):
                     search.take(.partial(body), of: key)
@@ -97,7 +117,7 @@ extension ResponseStore {
                 case .due: return nil
                 }
             }
-            switch try store.lookUp(key, includingExpired: true) {
+            switch try kind == .table ? store.peekAtOnce(key) : store.lookUp(key, includingExpired: true) {
             case .hit(let entry): search.take(.entry(entry), of: key)
             case .miss: search.take(nil, of: key)
             case .due: return nil
@@ -119,11 +139,11 @@ extension ResponseStore {
     }
 
     private func run(_ search: inout Search, _ lookUp: (Key) throws -> Entry?) throws {
-        while let (key, isPart) = search.next {
-            if isPart, let body = try store.partialBody(of: key) {
+        while let (key, kind) = try search.next() {
+            if kind == .part, let body = try store.partialBody(of: key) {
                 search.take(.partial(body), of: key)
             } else {
-                search.take(try lookUp(key).map { .entry($0) }, of: key)
+                search.take(try (kind == .table ? store.peek(key) : lookUp(key)).map { .entry($0) }, of: key)
             }
         }
     }
@@ -135,32 +155,56 @@ extension ResponseStore {
         case partial(PartialBody)
     }
 
-    /// The lookups that a search takes: the primary key, the variants that it leads to, and the parts of responses.
+    /// The lookups that a search takes: the primary key, the variants that it leads to, and the parts of responses;
+    /// then, if nothing fresh was found, the members of packages.
     private struct Search {
         private enum Step {
             case primary
             case variant(SelectingFields)
             case part(StoredPart, of: Int)
-            /// The row that says whether a package's member counts.
-            case row(StoredMember, Entry, of: Key, SelectingFields?)
-            /// A member that takes the place of the response under a key.
-            case shadow(of: Key, SelectingFields?)
+            /// The entry that is there as long as the members of a package can be found.
+            case owner(PackageTable.Row, member: Key)
+            case member(PackageTable.Row)
+        }
+
+        private enum PackagesStep {
+            case due
+            case isAsking
+            case done
+        }
+
+        /// What a key is looked up as.
+        enum Kind {
+            case entry
+            case part
+            case table
         }
 
         private let request: HTTPFields
         private let rules: CacheRules?
         private let primary: String
+        private let packages: StoredPackages?
+        private let now: Instant
+        private var packagesStep = PackagesStep.due
         private var steps: [(key: Key, step: Step)]
         private var position = 0
         private var found: [Found] = []
         private var rangeCount = 0
         private var hasLostPart = false
         private var isSecond = false
+        private var failure: (any Error)?
+        /// Stored responses from before this moment give way to members that were found.
+        private var superseding: Instant?
 
-        init(_ primary: String, _ request: HTTPFields, _ rules: CacheRules) {
+        init(
+            _ primary: String, _ request: HTTPFields, _ rules: CacheRules, _ packages: StoredPackages, now: Instant
+        ) {
             self.primary = primary
             self.request = request
             self.rules = rules
+            // What a key policy or a method has added to the URL no package has.
+            self.packages = primary.utf8.contains(0x20) ? nil : packages
+            self.now = now
             steps = [(Key(primary), .primary)]
         }
 
@@ -169,6 +213,8 @@ extension ResponseStore {
             primary = ""
             request = [:]
             rules = nil
+            packages = nil
+            now = Instant(milliseconds: 0)
             steps = [(key, .primary)]
         }
 
@@ -181,22 +227,38 @@ extension ResponseStore {
         /// is looked up again, once, as the response lists other parts now.
         ///
         /// Most parts are in progress. What is not is looked up like an entry.
-        var next: (key: Key, isPart: Bool)? {
-            mutating get {
-                if position == steps.count, hasLostPart, !isSecond {
-                    isSecond = true
-                    (steps, position, found, rangeCount) = ([steps[0]], 0, [], 0)
-                }
-                guard position < steps.count else { return nil }
-                if case .part = steps[position].step { return (steps[position].key, true) }
-                return (steps[position].key, false)
+        mutating func next() throws -> (key: Key, kind: Kind)? {
+            if let failure { throw failure }
+            if position == steps.count, hasLostPart, !isSecond {
+                isSecond = true
+                (steps, position, found, rangeCount, packagesStep) = ([steps[0]], 0, [], 0, .due)
             }
+            if position == steps.count, let packages, packagesStep == .due, !isAnswered(packages) {
+                packagesStep = .isAsking
+                return (packages.key, .table)
+            }
+            guard position < steps.count else { return nil }
+            switch steps[position].step {
+            case .part: return (steps[position].key, .part)
+            case .primary, .variant, .owner, .member: return (steps[position].key, .entry)
+            }
+        }
+
+        /// True if packages need not be asked: something fresh is stored under the URL, and gives way to none.
+        private func isAnswered(_ packages: StoredPackages) -> Bool {
+            let tolerance = rules?.options.clockSkewToleranceMilliseconds ?? 0
+            return !packages.isSuperseding.load(ordering: .relaxed)
+                && found.contains {
+                    !$0.response.isInvalidated && !$0.response.policy.flags.contains(.noCache)
+                        && $0.response.policy.isFresh(at: now, clockSkewTolerance: tolerance)
+                }
         }
 
         /// What was found, without responses that have lost all their bytes.
         var result: [Found] {
             var result: [Found] = []
             for var found in found {
+                if let superseding, found.package == nil, found.response.responseTime < superseding { continue }
                 found.addUp()
                 if found.response.body.isComplete || !found.response.body.available.ranges.isEmpty {
                     result.append(found)
@@ -206,6 +268,10 @@ extension ResponseStore {
         }
 
         mutating func take(_ hit: Hit?, of key: Key) {
+            if packagesStep == .isAsking {
+                packagesStep = .done
+                return takePackages(hit)
+            }
             let step = steps[position].step
             position += 1
             switch (step, hit) {
@@ -214,46 +280,39 @@ extension ResponseStore {
                 FoundPart(part, in: body).map { found[index].parts.append($0) }
             case (.part(let part, let index), .entry(let entry)?):
                 FoundPart(part, in: entry).map { found[index].parts.append($0) }
-            case (.primary, .entry(let entry)?): take(entry, entry.metadata, key, nil)
-            case (.variant(let selecting), .entry(let entry)?): take(entry, entry.metadata, key, selecting)
-            case (.row(let member, let entry, let key, let selecting), let row):
-                var isInstalled = false
-                if case .entry(let row)? = row {
-                    isInstalled = StoredMember.isInstalled(row)
-                } else {
-                    // The installation may just have ended, and the entry has its lasting form.
-                    hasLostPart = true
+            case (.primary, .entry(let entry)?): takeListed(entry, key, nil)
+            case (.variant(let selecting), .entry(let entry)?): takeListed(entry, key, selecting)
+            case (.owner(let package, let member), .entry?): steps.append((member, .member(package)))
+            case (.member(let package), .entry(let entry)?):
+                if takeResponse(entry, key, nil) {
+                    found[found.count - 1].package = package
+                    superseding = package.supersedes.map { max(superseding ?? $0, $0) } ?? superseding
                 }
-                switch (member.role, isInstalled) {
-                case (.added, true), (.replaced, false), (.leaving, false):
-                    take(entry, member.inner, key, selecting)
-                case (.replaced, true): steps.append((member.shadowKey(of: key), .shadow(of: key, selecting)))
-                case (.added, false), (.leaving, true): break
-                }
-            case (.shadow(let key, let selecting), .entry(let entry)?):
-                takeListed(entry, StoredMember.unwrapped(entry.metadata), key, selecting)
-            // It has taken its place by now.
-            case (.shadow, nil): hasLostPart = true
-            case (.primary, _), (.variant, _), (.shadow, _): break
+            case (.primary, _), (.variant, _), (.owner, _), (.member, _): break
             }
         }
 
-        private mutating func take(
-            _ entry: Entry, _ metadata: [UInt8], _ key: Key, _ selecting: SelectingFields?
-        ) {
-            if metadata.first == StoredMember.kind, let member = StoredMember(metadata) {
-                steps.append((member.row, .row(member, entry, of: key, selecting)))
-            } else {
-                takeListed(entry, metadata, key, selecting)
+        private mutating func takePackages(_ hit: Hit?) {
+            var entry: Entry?
+            if case .entry(let table)? = hit { entry = table }
+            do {
+                for (package, key) in try packages?.table(entry).members(primary) ?? [] {
+                    if package.isLast, !found.isEmpty { continue }
+                    if package.isWhole {
+                        steps.append((PackageKeys.owner(package.generation), .owner(package, member: key)))
+                    } else {
+                        steps.append((key, .member(package)))
+                    }
+                }
+            } catch {
+                failure = error
             }
         }
 
         /// Takes a response, or the variants that a list leads to.
-        private mutating func takeListed(
-            _ entry: Entry, _ metadata: [UInt8], _ key: Key, _ selecting: SelectingFields?
-        ) {
-            if !takeResponse(entry, metadata, key, selecting), selecting == nil, let rules,
-                let index = VariantIndex(metadata)
+        private mutating func takeListed(_ entry: Entry, _ key: Key, _ selecting: SelectingFields?) {
+            if !takeResponse(entry, key, selecting), selecting == nil, let rules,
+                let index = VariantIndex(entry.metadata)
             {
                 let primary = primary
                 steps += rules.variantsToLookUp(index.variants, for: request).map {
@@ -262,11 +321,9 @@ extension ResponseStore {
             }
         }
 
-        private mutating func takeResponse(
-            _ entry: Entry, _ metadata: [UInt8], _ key: Key, _ selecting: SelectingFields?
-        ) -> Bool {
+        private mutating func takeResponse(_ entry: Entry, _ key: Key, _ selecting: SelectingFields?) -> Bool {
             // The body has to be as long as the record says.
-            guard let record = StoredRecord(metadata),
+            guard let record = StoredRecord(entry.metadata),
                 entry.body.length.bytes == record.response.body.available.count,
                 selecting == nil || record.response.selecting == selecting
             else { return false }

@@ -22,7 +22,7 @@ extension ResponseStore {
             // Another process may change the record at any time.
             for _ in 0..<8 {
                 guard let entry = try store.get(key, includingExpired: true),
-                    let record = StoredRecord(StoredMember.unwrapped(entry.metadata)),
+                    let record = StoredRecord(entry.metadata),
                     entry.body.length.bytes == record.response.body.available.count
                 else { return try begin(part, of: response, at: key, replacing: [], options) }
                 let stored = record.response
@@ -46,8 +46,7 @@ extension ResponseStore {
                 batch.update(
                     entry,
                     EntryChange(
-                        metadata: StoredMember.rewrapped(
-                            entry.metadata, around: StoredRecord(new, parts: kept).encoded), lifetime: lifetime,
+                        metadata: StoredRecord(new, parts: kept).encoded, lifetime: lifetime,
                         tags: tags == known.tags ? nil : tags
                     ).withReservedNames)
                 batch.change(

@@ -11,6 +11,8 @@ import Locks
 final class ResponseStore: Sendable {
     let store: Store
     let rules: CacheRules
+    let packages: StoredPackages
+    let now: @Sendable () -> Instant
     /// How long a response stays after it may last be used without asking the origin, so that it can be validated.
     private let retention: Duration
     private let locks = (0..<64).map { _ in StripedLock() }
@@ -21,8 +23,10 @@ final class ResponseStore: Sendable {
     /// Bytes that were copied to make responses whole.
     let copiedBytes = Atomic<Int64>(0)
 
-    init(store: Store, rules: CacheRules, retention: Duration) {
+    init(store: Store, rules: CacheRules, retention: Duration, now: @escaping @Sendable () -> Instant) {
         self.store = store
+        packages = StoredPackages(store)
+        self.now = now
         self.rules = rules
         self.retention = retention
         writers = PartWriters(store)
@@ -35,7 +39,7 @@ final class ResponseStore: Sendable {
         guard selecting.fields.isEmpty else { return VariantIndex.key(primary, selecting) }
         let key = Key(primary)
         let entry = try await store.get(key, includingExpired: true)
-        return entry.flatMap { VariantIndex(StoredMember.unwrapped($0.metadata)) } == nil
+        return entry.flatMap { VariantIndex($0.metadata) } == nil
             ? key : VariantIndex.key(primary, selecting)
     }
 
@@ -65,15 +69,16 @@ final class ResponseStore: Sendable {
     /// - Parameter tags: all that its entries have from now on.
     func update(_ found: Found, to response: StoredResponse, tags: [String]) async throws -> Bool {
         let known = found.entry.attributes
-        let newTags = tags == known.tags ? nil : tags
+        let newTags = found.package != nil || tags == known.tags ? nil : tags
         // The tags of an entry in memory do not change.
         if newTags != nil, known.storagePolicy == .memoryOnly { return try await remove(found) }
         // Only the fields are new: the bytes stay where they are.
         var response = response
         response.body = found.own
         let lifetime = lifetime(of: response.policy)
-        let metadata = StoredMember.rewrapped(
-            found.entry.metadata, around: StoredRecord(response, parts: found.parts.map(\.part)).encoded)
+        let metadata = StoredRecord(response, parts: found.parts.map(\.part)).encoded
+        // How long it stays is for its package to say.
+        if found.package != nil { return try await updateMember(found.entry, metadata) }
         // Its parts stay as long, give or take half of the retention.
         let due = found.parts.filter { part in
             switch lifetime {
@@ -98,32 +103,31 @@ final class ResponseStore: Sendable {
         return try await store.write(batch)[0].isSuccess
     }
 
-    /// Removes a stored response; false if it was replaced or removed meanwhile.
+    /// Removes a stored response, or lets a member of a package expire; false if it was replaced or removed meanwhile.
     func remove(_ found: Found) async throws -> Bool {
+        if found.package != nil { return try await expire(found, at: now()) }
         let isRemoved = try await store.remove(found.entry)
-        // What a member of a package was about to replace must not come back.
-        if found.entry.key != found.key { try await store.remove(found.key) }
         for part in found.parts { try await store.remove(part.part.key(found.key)) }
         return isRemoved
     }
 
     /// Removes every response under a primary key. Returns how many. May wait.
     ///
-    /// With what no record lists yet: the parts that loads of any process write, variants on their way, and members of
-    /// a package that is being installed.
+    /// With members of packages, and with what no record lists yet: the parts that loads of any process write, and
+    /// variants on their way.
     func removeAll(_ primary: String) throws -> Int {
-        let count = try removeListed(primary)
-        for mark in [StoredPart.separator, VariantIndex.separator, StoredMember.separator] {
+        let count = try removeListed(primary) + removeMembers(primary)
+        for mark in [StoredPart.separator, VariantIndex.separator] {
             let rest = Selection.prefix(Key(primary + mark))
             if try store.hasCommitted(rest) { try store.remove(rest) }
         }
         return count
     }
 
-    private func removeListed(_ primary: String) throws -> Int {
+    func removeListed(_ primary: String) throws -> Int {
         let key = Key(primary)
         guard let entry = try store.get(key, includingExpired: true) else { return 0 }
-        guard let index = VariantIndex(StoredMember.unwrapped(entry.metadata)) else {
+        guard let index = VariantIndex(entry.metadata) else {
             return try removeOne(key) ? 1 : 0
         }
         return try lock(primary).locked {
@@ -145,7 +149,7 @@ final class ResponseStore: Sendable {
 
     private func index(_ primary: String) throws -> VariantIndex? {
         try store.get(Key(primary), includingExpired: true).flatMap {
-            VariantIndex(StoredMember.unwrapped($0.metadata))
+            VariantIndex($0.metadata)
         }
     }
 

@@ -49,7 +49,7 @@ public struct ResponseSummary: Sendable, Hashable {
     }
 
     init?(metadata: [UInt8], key: Key, now: Instant) {
-        guard let record = StoredRecord(StoredMember.unwrapped(metadata)) else { return nil }
+        guard let record = StoredRecord(metadata) else { return nil }
         let response = record.response
         if case .partial(var ranges, _) = response.body {
             for part in record.parts { for range in part.ranges.ranges { ranges.insert(range) } }
@@ -87,6 +87,6 @@ public struct ResponseSummary: Sendable, Hashable {
     /// - Parameter entry: the attributes of an entry.
     /// - Returns: nil if the entry is not the list of a URL's variants.
     public static func variantCount(of entry: Attributes) -> Int? {
-        VariantIndex(StoredMember.unwrapped(entry.metadata))?.variants.count
+        VariantIndex(entry.metadata)?.variants.count
     }
 }

@@ -58,7 +58,7 @@ package struct StoredContent: Sendable {
 package enum StoredKeys {
     /// True if an entry is a list without a body: of a URL's variants, or of the variations of a path.
     package static func isList(_ entry: Attributes) -> Bool {
-        VariantIndex(StoredMember.unwrapped(entry.metadata)) != nil || VariationList(entry.metadata) != nil
+        VariantIndex(entry.metadata) != nil || VariationList(entry.metadata) != nil
     }
 
     /// True if an entry is a part of the response under another key.
@@ -71,7 +71,7 @@ package enum StoredKeys {
     package static func partPrefix(of key: Key) -> Key { Key(bytes: key.bytes + Array(StoredPart.separator.utf8)) }
 
     /// The key under which a URL's response is stored: its own, or else that of a response that answers several
-    /// queries, including this one (`No-Vary-Search`). `key` itself if there is neither.
+    /// queries, including this one (`No-Vary-Search`), or of a member of a package. `key` itself if there is none.
     package static func resolved(_ key: Key, in store: Store) throws -> Key {
         guard try store.attributes(of: key) == nil else { return key }
         let scope = SearchScope(uri: String(decoding: key.bytes, as: UTF8.self))
@@ -79,6 +79,10 @@ package enum StoredKeys {
         for variation in list?.variations ?? [] {
             let other = Key(scope.primary(variation))
             if try store.attributes(of: other) != nil { return other }
+        }
+        for (package, member) in try PackageTable(in: store).members(key.text) {
+            if package.isWhole, try store.attributes(of: PackageKeys.owner(package.generation)) == nil { continue }
+            if try store.attributes(of: member) != nil { return member }
         }
         return key
     }

@@ -12,7 +12,7 @@ public struct VariantList: Sendable, Hashable {
     ///
     /// - Parameter entry: the attributes of an entry of an HTTP cache's store.
     public init?(_ entry: Attributes) {
-        guard let index = VariantIndex(StoredMember.unwrapped(entry.metadata)) else { return nil }
+        guard let index = VariantIndex(entry.metadata) else { return nil }
         keys = index.variants.map { VariantIndex.key(String(decoding: entry.key.bytes, as: UTF8.self), $0) }
     }
 

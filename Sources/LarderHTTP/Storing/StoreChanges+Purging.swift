@@ -46,6 +46,9 @@ extension StoreChanges {
         for method in [""] + context.rules.options.extraMethods.sorted().map({ $0 + " " }) {
             count += try store.remove(.prefix(Key(method + start)))
         }
+        for package in try PackageTable(in: store).rows {
+            count += try store.remove(.prefix(PackageKeys.member(package.generation, start)))
+        }
         // What several queries share stands under the path: where a query is named, all of it goes.
         if start.contains("?") {
             count += try store.remove(.prefix(Key(SearchScope(uri: start).path + " search=")))

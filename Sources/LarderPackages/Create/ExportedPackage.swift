@@ -59,14 +59,17 @@ extension PackageStore {
         try await withStore { store, now in
             let writer = try PackageWriter(archive, options, style: ManifestStyle(.fourFields), at: now)
             var urls: Set<Int> = []
+            let packages = try PackageTable(in: store)
             try store.forEach(selection) { entry in
+                let memberURL = packages.url(ofMember: entry.key)
+                if memberURL == nil, entry.key.hasPrefix("larder:") || FormerPackages.isUnfinished(entry) { return }
                 guard entry.key.text.contains("://"), let response = PackagedResponse.read(entry.metadata) else {
                     if PackagedResponse.isResponse(entry.metadata), !StoredKeys.isList(entry) {
                         writer.skip(entry.key.text, "not a complete response to GET")
                     }
                     return
                 }
-                let url = PackagedResponse.url(ofVariant: entry.key) ?? entry.key.text
+                let url = memberURL ?? PackagedResponse.url(ofVariant: entry.key) ?? entry.key.text
                 if let objection = try Self.objection(entry, response, url, store) {
                     return writer.skip(entry.key.text, objection)
                 }
@@ -82,12 +85,7 @@ extension PackageStore {
     private static func objection(
         _ entry: Attributes, _ response: StoredResponse, _ url: String, _ store: Store
     ) throws -> String? {
-        if url.utf8.contains(0x20) || StoredMember.key(besideWhich: entry.key) != nil {
-            return "not stored under its URL"
-        }
-        if try !PackagedResponse.counts(entry.metadata, in: store) {
-            return "belongs to a package that is not installed"
-        }
+        if url.utf8.contains(0x20) { return "not stored under its URL" }
         if response.isInvalidated { return "invalidated" }
         let status = response.head.status.code
         if !(200...599).contains(status) || [206, 304, 401, 407, 412, 416].contains(status) {

@@ -40,8 +40,8 @@ final class PackageWriter {
     private var base: (header: MemberList.Header.Base, lines: [String: MemberList.Line])?
 
     init(_ path: FilePath, _ options: PackageOptions, style: ManifestStyle, at now: Timestamp) throws {
-        let name = options.name ?? PackageKeys.name(from: path.stem ?? "")
-        try PackageKeys.validate(name)
+        let name = options.name ?? PackageName.from(path.stem ?? "")
+        try PackageName.validate(name)
         if !options.hasList, options.signingKey != nil || options.base != nil {
             throw PackageError(
                 .unsupported, "a package without a list of members cannot be signed or be an increment")

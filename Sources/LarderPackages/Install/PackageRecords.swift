@@ -1,34 +1,63 @@
+import HTTPCaching
 import Larder
 import LarderHTTP
 
-/// The records of installed packages.
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The records of installed packages: the table that readers look members up by.
 struct PackageRecords {
-    private let store: Store
+    let store: Store
 
     init(_ store: Store) { self.store = store }
 
+    private var key: Key { PackageKeys.table(store.applicationVersion) }
+
+    /// Options of a record.
+    static let options = PutOptions(lifetime: .never, tags: [PackageKeys.recordTag]).withReservedNames
+
     /// The package of a name; nil if there is none.
-    func package(_ name: String) throws -> InstalledPackage? {
-        let entry = try store.get(PackageKeys.record(name), includingExpired: true)
-        guard var package = try Installation.decode(InstalledPackage.self, entry) else { return nil }
-        if package.state == .installed, package.mode == .whole {
-            // Not a use of the package.
-            let leader = try store.attributes(of: PackageKeys.leader(name))
-            if leader?.metadata != StoredMember.installed { package.state = .displaced }
-        }
-        return package
-    }
+    func package(_ name: String) throws -> InstalledPackage? { try all().first { $0.name == name } }
 
     /// All, by name.
     func all() throws -> [InstalledPackage] {
-        try store.keys(.prefix(Key(PackageKeys.recordPrefix))).compactMap { key in
-            try package(String(key.text.dropFirst(PackageKeys.recordPrefix.count)))
+        try PackageTable(in: store).rows.compactMap { row in
+            guard var package = try? JSONDecoder().decode(InstalledPackage.self, from: Data(row.record)) else {
+                return nil
+            }
+            if package.state == .installed, package.mode == .whole,
+                try store.attributes(of: PackageKeys.owner(package.id)) == nil
+            {
+                package.state = .displaced
+            }
+            return package
         }
     }
 
+    /// Puts a package in the place of the one of its name.
     func write(_ package: InstalledPackage) throws {
-        try store.put(
-            Installation.encode(package), for: PackageKeys.record(package.name), Installation.ownOptions())
+        var batch = WriteBatch()
+        try put(all().filter { $0.name != package.name } + [package], &batch)
+        try store.write(batch).throwIfFailed()
         try store.flush()
+    }
+
+    /// Adds a new table to a batch.
+    func put(_ packages: [InstalledPackage], _ batch: inout WriteBatch) throws {
+        if packages.isEmpty { return batch.remove(key) }
+        let table = PackageTable(rows: try packages.sorted { $0.name < $1.name }.map(row))
+        batch.put(table.encoded, for: key, Self.options)
+    }
+
+    private func row(_ package: InstalledPackage) throws -> PackageTable.Row {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return PackageTable.Row(
+            generation: package.id, isWhole: package.mode == .whole, isLast: package.conflicts == .keepExisting,
+            supersedes: package.supersedes.map { Instant(milliseconds: $0) }, origins: package.origins,
+            record: [UInt8](try encoder.encode(package)))
     }
 }

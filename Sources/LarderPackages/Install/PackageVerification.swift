@@ -14,7 +14,7 @@ struct InstalledList {
 
     /// Runs `body` on each line; false if the list is gone, or damaged.
     func forEach(_ body: (MemberList.Line) throws -> Void) throws -> Bool {
-        guard let entry = try store.get(PackageKeys.list(package.id), includingExpired: true) else { return false }
+        guard let entry = try store.peek(PackageKeys.list(package.id)) else { return false }
         var offset: Int64 = 0
         var rest: [UInt8] = []
         let length = entry.body.length.bytes
@@ -72,19 +72,18 @@ struct PackageVerification {
 
     private func look(at members: [(url: String, key: Key, digest: Digest)], _ report: inout PackageReport) throws {
         if members.isEmpty { return }
-        let tag = PackageKeys.tag(package.name)
-        for (member, entry) in zip(members, try store.get(members.map(\.key), includingExpired: true)) {
-            let finding = try finding(member.digest, entry, tag)
+        let keys = members.map { PackageKeys.member(package.id, $0.key) }
+        for (member, entry) in zip(members, try keys.map { try store.peek($0) }) {
+            let finding = try finding(member.digest, entry)
             report.counts[finding, default: 0] += 1
             if finding != .intact, report.problems.count < 1_000 { report.problems.append((member.url, finding)) }
         }
     }
 
-    private func finding(_ digest: Digest, _ entry: Entry?, _ tag: String) throws -> PackageReport.Finding {
-        guard let entry else { return .missing }
+    private func finding(_ digest: Digest, _ entry: Entry?) throws -> PackageReport.Finding {
         // What is displaced as a whole is not found any more, although some of it may still be there.
-        if package.state != .installed, StoredMember(entry.metadata) != nil { return .missing }
-        guard entry.digest == digest, entry.attributes.tags.contains(tag) else { return .replaced }
+        guard let entry, package.state != .displaced else { return .missing }
+        if entry.digest != digest { return .damaged }
         if !isDeep { return .intact }
         var hash = IncrementalDigest()
         var offset: Int64 = 0

@@ -58,7 +58,13 @@ public struct InstalledPackage: Sendable, Hashable, Codable {
     var keepsMembers: Bool?
     /// The base URL of the installation, if one was given.
     var baseURL: String?
-    /// The identifier of the installation, used in the keys of its entries.
+    /// How its members stand beside other responses. Nil: ``ConflictMode/keepNewer``.
+    var conflicts: ConflictMode?
+    /// The origins of its members. Nil: too many to list.
+    var origins: [String]?
+    /// With ``ConflictMode/replace``, until what was stored before this moment is removed: in milliseconds since 1970.
+    var supersedes: Int64?
+    /// The generation of its entries (`PackageKeys`).
     var id: String
 
     /// The approximate space that it needs in the store.
@@ -68,14 +74,15 @@ public struct InstalledPackage: Sendable, Hashable, Codable {
     static let rowBytes: Int64 = 2_048
 }
 
-/// The rule for a member whose URL already has a stored response.
-public enum ConflictMode: String, Sendable, CaseIterable {
-    /// The newer response stays: a stored one that is still fresh and came after the package was made, otherwise the
-    /// one with the later `Last-Modified`, then the later `Date`, then the one that stays fresh longer.
+/// The rule for a member beside another stored response for its URL. Members are stored beside such responses: the
+/// cache chooses when it answers a request.
+public enum ConflictMode: String, Sendable, Codable, CaseIterable {
+    /// A fresh response for the URL is used. If it is stale, the one with the later `Date` is used, as between any
+    /// stored responses (RFC 9111 section 4).
     case keepNewer = "keep-newer"
-    /// The member of the package replaces the stored response.
+    /// Responses that were stored before the installation are removed, and no longer used from its commit on.
     case replace
-    /// The stored response stays.
+    /// The member is used only if there is no other response for the URL, fresh or stale.
     case keepExisting = "keep-existing"
 }
 
@@ -86,8 +93,8 @@ public struct InstallOptions: Sendable {
     /// The effect of displacement on its members. Nil: as before, or ``DisplacementMode/members`` for a package that
     /// was not installed. Default: nil.
     public var mode: DisplacementMode?
-    /// The rule for members whose URL already has a stored response. Members of an earlier version of the package are
-    /// replaced in every mode. Default: the newer response stays.
+    /// The rule for members whose URL has another stored response. Members of an earlier version of the package are
+    /// replaced in every mode. Default: the newer response is used.
     public var conflicts = ConflictMode.keepNewer
     /// The origin of the archive, for the records. Nil: its path. Default: nil.
     public var source: String?
@@ -132,15 +139,13 @@ public struct InstallResult: Sendable, Hashable {
     public var package: InstalledPackage
     /// True if there was nothing to do because the same archive is already installed.
     public var wasInstalled = false
-    /// The number of added responses, whose URL had no stored response.
+    /// The number of responses that the earlier version does not have.
     public var added = 0
-    /// The number of responses that replaced others.
+    /// The number of responses that differ from those of the earlier version.
     public var replaced = 0
-    /// The number of responses that were already stored with the same content and fields.
+    /// The number of responses that the earlier version has with the same content and fields.
     public var unchanged = 0
-    /// The number of URLs whose stored response stayed, because it is newer or because the options say so.
-    public var kept = 0
-    /// The number of responses of the earlier version that were removed because this version does not have them.
+    /// The number of responses of the earlier version that this version does not have.
     public var removed = 0
     /// The number of responses that the increment does not contain and that were displaced earlier.
     public var missing = 0
@@ -154,8 +159,6 @@ public struct PackageReport: Sendable, Hashable {
     public enum Finding: String, Sendable, CaseIterable {
         /// The member is as it was installed.
         case intact
-        /// Another response is stored for the URL: a newer one, or one that was kept when the package was installed.
-        case replaced
         /// The member was displaced or removed.
         case missing
         /// The content does not match its digest.
@@ -169,7 +172,7 @@ public struct PackageReport: Sendable, Hashable {
     /// True if the list of members itself exists and is readable.
     public var hasList = true
 
-    /// True if every member is as it was installed, or replaced by another response.
+    /// True if every member is as it was installed.
     public var isWhole: Bool { hasList && counts[.missing, default: 0] == 0 && counts[.damaged, default: 0] == 0 }
 
     /// Compares the findings of two reports.

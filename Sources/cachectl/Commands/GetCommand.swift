@@ -2,7 +2,6 @@ import ArgumentParser
 import CachectlCore
 import Larder
 import LarderHTTP
-import LarderPackages
 import SystemPackage
 
 /// `get KEY`: the body, on standard output or in a file.
@@ -45,7 +44,6 @@ struct GetCommand: ParsableCommand {
         } _: { store in
             let key = try choice.entryKey(for: key, in: store, includingExpired: expired)
             guard let entry = try store.get(key, includingExpired: expired) else { throw try reason(key, store) }
-            guard try PackageStore(store).isFound(entry.attributes) else { throw CommandError.missing(key) }
             try choice.requireComplete(entry.attributes)
             let content = try StoredContent(entry, in: store)
             if let output, output != "-" {

@@ -8,7 +8,6 @@ import LarderPackages
 struct ListedEntries {
     private let store: Store
     private let selection: Selection
-    private let packages: PackageStore
     /// True to take in what belongs to others: lists of variants, parts of responses, records of packages.
     private let isEverything: Bool
 
@@ -17,13 +16,12 @@ struct ListedEntries {
         // Only a selection that names them lists bodies in progress: parts are such.
         self.selection = isEverything ? (selection ?? .all) && (.incomplete || !.incomplete) : selection ?? .all
         self.isEverything = isEverything
-        packages = PackageStore(store)
     }
 
     func forEach(_ body: (Attributes) throws -> Void) throws {
         try store.forEach(selection) { entry in
             try Interruption.check()
-            if try isListed(entry) { try body(entry) }
+            if isListed(entry) { try body(entry) }
         }
     }
 
@@ -83,9 +81,8 @@ struct ListedEntries {
         if !keys.isEmpty { try body(keys) }
     }
 
-    private func isListed(_ entry: Attributes) throws -> Bool {
+    private func isListed(_ entry: Attributes) -> Bool {
         if isEverything { return true }
-        if StoredKeys.isList(entry) || StoredKeys.isPart(entry) || PackageStore.isOwn(entry) { return false }
-        return try packages.isFound(entry)
+        return !StoredKeys.isList(entry) && !StoredKeys.isPart(entry) && !PackageStore.isOwn(entry)
     }
 }

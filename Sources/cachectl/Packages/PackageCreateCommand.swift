@@ -139,11 +139,12 @@ struct PackageCreateCommand: ParsableCommand {
         return try Blocking.run { try Package.create(archive, from: folderFiles, packing) }
     }
 
-    /// Where the responses of a URL are: under its key, or under those of its variants.
+    /// Where the responses of a URL are: under its key, those of its variants, or that of a member of a package.
     private static func keys(of url: String, in store: Store) throws -> [Key] {
         guard let key = PackageStore.key(of: url) else { return [] }
         try store.flush()
-        return [key] + (try store.attributes(of: key).flatMap { VariantList($0)?.keys } ?? [])
+        return try [key, StoredKeys.resolved(key, in: store)]
+            + (store.attributes(of: key).flatMap { VariantList($0)?.keys } ?? [])
     }
 
     private func packCache(_ packing: PackageOptions) throws -> PackageSummary {

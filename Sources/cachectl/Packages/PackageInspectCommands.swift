@@ -123,8 +123,7 @@ struct PackageVerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check every member of an installed package.",
         discussion: """
-            Exits 1 if a member is missing or damaged. A member that a newer response has replaced is \
-            counted, but is not a problem.
+            Exits 1 if a member is missing or damaged. Other responses for the same URLs do not count.
             """)
 
     @OptionGroup var options: StoreOptions

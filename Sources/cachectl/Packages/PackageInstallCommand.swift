@@ -103,7 +103,7 @@ struct PackageInstallCommand: ParsableCommand {
         if result.wasInstalled { return "\(name): installed already\n" }
         var parts = ["\(Render.count(result.added)) added"]
         for (count, what) in [
-            (result.replaced, "replaced"), (result.unchanged, "unchanged"), (result.kept, "kept as they were"),
+            (result.replaced, "replaced"), (result.unchanged, "unchanged"),
             (result.removed, "removed"), (result.missing, "missing"),
         ] where count > 0 { parts.append("\(Render.count(count)) \(what)") }
         var text = "\(name): \(Render.count(package.memberCount, "response", "responses")) "
@@ -121,7 +121,6 @@ private struct InstallJSON: Encodable {
     let added: Int
     let replaced: Int
     let unchanged: Int
-    let kept: Int
     let removed: Int
     let missing: Int
     let ignored: Int
@@ -132,7 +131,6 @@ private struct InstallJSON: Encodable {
         added = result.added
         replaced = result.replaced
         unchanged = result.unchanged
-        kept = result.kept
         removed = result.removed
         missing = result.missing
         ignored = result.ignored

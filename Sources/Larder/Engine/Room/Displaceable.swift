@@ -63,13 +63,10 @@ struct Displaceable {
         if skipsExpired, record.isExpired(at: now) { return }
         if hasLeases {
             let isLeased = try index.isLeased(
-                record.wholeKey(key), record.tags + (record.ledTag.map { [$0] } ?? []),
-                digest: { body.digest }, version: record.version, at: now, reading)
+                record.wholeKey(key), record.tags, digest: { body.digest }, version: record.version, at: now, reading)
             if isLeased { return }
         }
         count += 1
-        // What goes with a leader is in no order; it may be anything.
-        if record.ledTag != nil { return bytes = .max }
         let isLast = try isLast(record.blob, body, index, reading)
         let taken = isLast ? (body.location == .file ? body.allocated : body.storedLength).asBytes : 0
         let (sum, isMore) = bytes.addingReportingOverflow(taken + Int64(record.byteCount) + rowBytes)

@@ -20,6 +20,9 @@ extension Mutation {
     /// none among the rows that may be looked at.
     func removeNext(_ order: inout OrderBesideSnapshot) throws -> Victim? {
         let hasLeases = try reading.statistics(index.leases).entries > 0
+        // One that goes makes room only later, when what its pin has kept goes, too.
+        let owners = try pinOwners ?? PinOwners(index, reading)
+        pinOwners = owners
         let found = try reading.withCursor(index.recency) { cursor -> (key: [UInt8], record: EntryRecord)? in
             var pair = try cursor.seek(order.position)
             while let (row, value) = pair {
@@ -27,7 +30,7 @@ extension Mutation {
                 order.looks -= 1
                 order.position = row.field(0, as: UInt64.self) &+ 1
                 let key = Array(value)
-                if let record = try record(key), try givesRoom(record, beside: order.mark), record.ledTag == nil,
+                if let record = try record(key), try givesRoom(record, beside: order.mark), !owners.owns(key),
                     try !hasLeases || !isLeased(key: key, record)
                 {
                     return (key, record)
