@@ -130,7 +130,7 @@ public final class LarderPersistDriver: PersistDriver {
     public func tidy() async throws {
         let now = clock.now()
         var expired: [Key] = []
-        try await store.forEach(.prefix(Key(prefix))) { attributes in
+        for try await attributes in try store.entries(.prefix(Key(prefix))) {
             if let end = attributes.expires, end <= now { expired.append(attributes.key) }
         }
         for key in expired {

@@ -31,7 +31,7 @@ public final class StoreMetrics: Sendable {
     /// Commits first what is pending, as `Store.statistics()` does.
     /// - Throws: `closed`, `io`, and what else `Store.statistics()` throws.
     public func report() async throws {
-        let statistics = try await store.statistics()
+        let statistics = try await store.performShort { [store] in try store.statistics() }
         instruments.withLock { instruments in
             instruments.report(statistics)
             instruments.report(statistics.counters)

@@ -139,7 +139,7 @@ public struct PackageStore: Sendable {
         defer { ActiveStores.leave(path) }
         guard let claim = try await store.claimForAllVersions(PackageKeys.claim) else { throw busy }
         do {
-            let result = try await store.performCancellable { [self] in
+            let result = try await store.perform { [self] _ in
                 try recoverWaiting()
                 return try body()
             }
@@ -153,7 +153,7 @@ public struct PackageStore: Sendable {
 
     /// Runs `body` on a thread that may wait.
     func withStore<R: Sendable>(_ body: @escaping @Sendable (Store, Timestamp) throws -> R) async throws -> R {
-        try await store.performCancellable { [store, clock] in try body(store, clock.now()) }
+        try await store.perform { [clock] in try body($0, clock.now()) }
     }
 
     private var busy: PackageError {
@@ -199,7 +199,7 @@ public struct PackageStore: Sendable {
     public func forEachMember(
         of name: String, _ body: @escaping @Sendable (PackageMember) throws -> Void
     ) async throws {
-        try await store.performCancellable { [store] in
+        try await store.perform { store in
             let package = try require(name)
             let isThere = try InstalledList(store, package).forEach { line in
                 guard let url = line.url, let digest = Digest(hexadecimal: line.sha256) else { return }
@@ -253,7 +253,7 @@ public struct PackageStore: Sendable {
     /// - Returns: the state of the members.
     /// - Throws: ``PackageError/Code/notInstalled``; `LarderError` of the store; `CancellationError`.
     public func verify(_ name: String, isDeep: Bool = false) async throws -> PackageReport {
-        try await store.performCancellable { [store, rules] in
+        try await store.perform { [rules] store in
             try PackageVerification(store, require(name), rules: rules, isDeep: isDeep).run()
         }
     }

@@ -112,21 +112,27 @@ enum ArticleExamples {
     static func bodiesInProgress(
         store: Store, validator: [UInt8], length: Int, download: some Downloading, client: some Client
     ) async throws {
-        let writer = try await store.partialWriter(
-            for: "https://example.com/film", PutOptions(metadata: validator), total: ByteCount(length))
+        let writer = try await store.perform {
+            try $0.partialWriter(
+                for: "https://example.com/film", PutOptions(metadata: validator), total: ByteCount(length))
+        }
         if writer.metadata != validator { throw Download.changed }
         for range in download.missing(from: writer.ranges) {
             try await writer.write(download.bytes(of: range), at: range.lowerBound)
         }
         try await writer.commit()
-        if let body = try await store.partialBody(of: "https://example.com/film") {
+        if let body = try await store.perform({ try $0.partialBody(of: "https://example.com/film") }) {
             for try await piece in body.follow(from: 0) { try await client.send(piece) }
         }
     }
 
+    static func asynchronousForms(store: Store) async throws {
+        print(try await store.perform { try $0.statistics().entryCount }, "entries")
+    }
+
     static func selections(store: Store, yesterday: Timestamp) async throws {
         let old: Selection = .tag("news") && .unusedSince(yesterday) && !.pinned
-        print(try await store.keys(old).count, "old entries")
+        print(try await store.perform { try $0.keys(old).count }, "old entries")
         try await store.remove(old) { print($0.removed, "of", $0.examined) }
 
         for try await entry in try store.entries(.host("example.com") || .prefix("ftp://example.com/")) {
@@ -135,7 +141,7 @@ enum ArticleExamples {
     }
 
     static func keys(store: Store) async throws {
-        for key in try await store.keys(.prefix("https://example.com/")) { print(key) }
-        try await store.clear()
+        for key in try await store.perform({ try $0.keys(.prefix("https://example.com/")) }) { print(key) }
+        try await store.perform { try $0.clear() }
     }
 }

@@ -99,7 +99,7 @@ enum Examples {
             print(stored.isFresh, stored.ageSeconds, stored.freshSeconds, stored.status, stored.isComplete)
             // The entry behind it, for everything that a store can do with one.
             try await store.pin(stored.key)
-            try await store.export(stored.key, to: "/tmp/news.html")
+            try await store.perform { try $0.export(stored.key, to: "/tmp/news.html") }
         }
         // As if the origin had just sent it: under the same rules, with the same invalidations.
         let response = HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"])

@@ -29,7 +29,7 @@ struct BodyFileTests {
         }
         try await withGateway(transport: transport) { setting in
             try await #expect(exchange(setting.port, get("/")).body.count == content.count)
-            try await setting.store.flush()
+            try await setting.store.perform { try $0.flush() }
             try TestFiles.truncate(Self.file(in: setting.store), to: 900_000)
             for source in ["miss", "hit"] {
                 let request = "GET / \(version)\r\nHost: example.org\r\nConnection: close\r\n\(range)\r\n"
@@ -48,7 +48,7 @@ struct BodyFileTests {
         }
         try await withGateway(transport: transport) { setting in
             try await #expect(exchange(setting.port, get("/")).body.count == content.count)
-            try await setting.store.flush()
+            try await setting.store.perform { try $0.flush() }
             try TestFiles.truncate(Self.file(in: setting.store), to: 1 << 19)
             let request = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
             for (field, reason) in [("close", "it met the damage"), (nil, "it is healed")] {
@@ -67,7 +67,7 @@ struct BodyFileTests {
             $0.logger = Logger(label: "test") { _ in Recorder { message in messages.withLock { $0.append(message) } } }
         } _: { setting in
             try await #expect(exchange(setting.port, get("/")).body.count == Self.length)
-            try await setting.store.flush()
+            try await setting.store.perform { try $0.flush() }
             let client = try SlowClient(port: setting.port)
             try client.send(get("/"))
             await #expect(client.read(1) == 1)

@@ -117,7 +117,7 @@ struct EndToEndTests {
             let response = try await exchange(setting.port, get("/"))
             #expect(response.status == 502)
             #expect(response["Content-Type"] == "text/plain; charset=utf-8")
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 

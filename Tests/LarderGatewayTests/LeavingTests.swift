@@ -116,7 +116,7 @@ struct LeavingTests {
             try await old.send(get("/chunked", version: "1.0"))
             await #expect(throws: (any Error).self) { _ = try await old.rest() }
             // No part of it was stored.
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 

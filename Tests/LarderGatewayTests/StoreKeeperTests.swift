@@ -86,7 +86,7 @@ struct StoreKeeperTests {
     @Test(arguments: [true, false]) func aStoreMadeAgainHasTheBudgetOfTheOneThatWasThere(isSeen: Bool) async throws {
         try await withKeeper { kept in
             let budget = Budget(bytes: .megabytes(20), entries: 1_000)
-            try await kept.keeper.store?.setBudget(budget)
+            try await kept.keeper.store?.perform { try $0.setBudget(budget) }
             if isSeen { await kept.keeper.look(kept.gateway) }
             TestFiles.remove(kept.path)
             await kept.keeper.look(kept.gateway)
@@ -110,7 +110,7 @@ struct StoreKeeperTests {
     @Test func aDamagedIndexIsRebuilt() async throws {
         try await withKeeper { kept in
             for number in 0..<200 { _ = try await kept.status("/\(number)") }
-            try await kept.keeper.store?.flush()
+            try await kept.keeper.store?.perform { try $0.flush() }
             // Bytes of another origin where the pages of the index are.
             let index = kept.path.appending("index").appending("data.mdb")
             let file = try FileDescriptor.open(index, .readWrite)

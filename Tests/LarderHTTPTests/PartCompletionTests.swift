@@ -89,7 +89,7 @@ struct PartCompletionTests {
                 try await group.waitForAll()
             }
             #expect(fixture.copiedBytes == length)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
             let (whole, bytes) = try await fixture.getRange()
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<length))
         }
@@ -100,7 +100,7 @@ struct PartCompletionTests {
         try await Fixture.run { fixture in
             try await fixture.storePacked([0..<150_000, 150_000..<Self.length], of: Self.length)
             // Each part has a place, and the whole has none.
-            try await fixture.store.setBudget(Budget(largestEntry: ByteCount(200_000 as Int64)))
+            try await fixture.store.perform { try $0.setBudget(Budget(largestEntry: ByteCount(200_000 as Int64))) }
             let (responses, key) = (fixture.cache.changes.responses, Key(Fixture.url))
             #expect(await responses.completions.take(key))
             let failures = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -134,9 +134,11 @@ struct PartCompletionTests {
             _ = try await fixture.getRange(0..<Self.length - 10)
             await fixture.cache.drain()
             let part = try #require(try fixture.parts.first)
-            let writer = try await fixture.store.partialWriter(
-                for: part.key(Key(Fixture.url)), PutOptions(metadata: StoredPart.placedMetadata),
-                total: ByteCount(Self.length))
+            let writer = try await fixture.store.perform {
+                try $0.partialWriter(
+                    for: part.key(Key(Fixture.url)), PutOptions(metadata: StoredPart.placedMetadata),
+                    total: ByteCount(Self.length))
+            }
             try await writer.write(RangeOrigin.bytes((Self.length - 10)..<Self.length), at: Self.length - 10)
             try await writer.commit()
             try await #expect(fixture.getRange().1 == RangeOrigin.bytes(0..<Self.length))
@@ -144,7 +146,7 @@ struct PartCompletionTests {
             let (whole, bytes) = try await fixture.getRange()
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<Self.length))
             #expect(fixture.copiedBytes == 0)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 }

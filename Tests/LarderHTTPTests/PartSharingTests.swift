@@ -48,7 +48,7 @@ struct PartSharingTests {
             _ = try await fixture.getRange(1_000..<2_000, from: nil, FetchOptions(tags: ["b"]))
             await fixture.cache.drain()
             try await #expect(fixture.cache.purge(tag: tag) == 2)
-            try await #expect(fixture.store.statistics().entryCount == 0)
+            try await #expect(fixture.store.figures().entryCount == 0)
         }
     }
 
@@ -59,7 +59,7 @@ struct PartSharingTests {
             await fixture.cache.drain()
             _ = try await fixture.getRange(1_000..<Self.length, from: nil, FetchOptions(tags: ["b"]))
             await fixture.cache.drain()
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
             try await #expect(fixture.cache.purge(tag: tag) == 1)
         }
     }
@@ -73,7 +73,7 @@ struct PartSharingTests {
             let load = try await begin(100_000..<200_000, fixture, FetchOptions(tags: ["b"]))
             try await #expect(fixture.otherCache().purge(tag: "a") == 2)
             try await end(load, fixture)
-            try await #expect(fixture.store.statistics().entryCount == 0)
+            try await #expect(fixture.store.figures().entryCount == 0)
         }
     }
 
@@ -160,7 +160,7 @@ struct PartSharingTests {
             case .tag: _ = try await other.purge(tag: "a")
             }
             try await end(load, fixture)
-            try await #expect(fixture.store.statistics().entryCount == 0)
+            try await #expect(fixture.store.figures().entryCount == 0)
             fixture.transport.handler = ScriptedTransport.unreachable
             #expect(await errorKind { _ = try await fixture.getRange(0..<10) } == .origin)
         }
@@ -214,7 +214,7 @@ struct PartSharingTests {
             fixture.serveRanges(of: Self.length)
             try await #expect(fixture.getRange().1 == RangeOrigin.bytes(0..<Self.length))
             await fixture.cache.drain()
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -241,7 +241,7 @@ struct PartSharingTests {
             try await #expect(fixture.getRange().1 == RangeOrigin.bytes(0..<length))
             await fixture.cache.drain()
             #expect(fixture.copiedBytes == 0)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 

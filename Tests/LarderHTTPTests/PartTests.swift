@@ -27,7 +27,7 @@ struct PartTests {
             let (whole, _) = try await fixture.getRange(0..<length)
             #expect(whole.source == .hit && fixture.transport.sent.count == 32)
             // The parts are gone.
-            let statistics = try await fixture.store.statistics()
+            let statistics = try await fixture.store.perform { try $0.statistics() }
             #expect(statistics.entryCount == 1 && statistics.counters.bytesWritten.bytes == length)
         }
     }
@@ -76,7 +76,7 @@ struct PartTests {
             await fixture.cache.drain()
             let (again, stored) = try await fixture.getRange()
             #expect(again.source == .hit && stored == bytes)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -178,7 +178,7 @@ struct PartTests {
             #expect(hits.value > 0)
             // What is left is one response and the parts that it lists.
             let parts = try fixture.cache.changes.responses.parts(at: Key(Fixture.url))
-            let entries = try await fixture.store.statistics().entryCount
+            let entries = try await fixture.store.perform { try $0.statistics().entryCount }
             #expect(entries <= 1 + parts.count + 16, "\(entries) entries and \(parts.count) parts, seed \(seed)")
         }
     }
@@ -209,7 +209,7 @@ struct PartTests {
             }
             await fixture.cache.drain()
             try await #expect(fixture.cache.purge(Fixture.url) == 1)
-            try await #expect(fixture.store.statistics().entryCount == 0)
+            try await #expect(fixture.store.figures().entryCount == 0)
         }
     }
 
@@ -294,7 +294,7 @@ struct PartTests {
             fixture.serveRanges(of: 300, tag: "\"b\"")
             _ = try await fixture.getRange(200..<250)
             await fixture.cache.drain()
-            try await #expect(fixture.store.statistics().entryCount == 2)
+            try await #expect(fixture.store.figures().entryCount == 2)
             let (response, bytes) = try await fixture.getRange(0..<50)
             #expect(response.source == .network && bytes == RangeOrigin.bytes(0..<50, "\"b\""))
         }

@@ -55,7 +55,7 @@ struct PlacedPartTests {
             let (whole, bytes) = try await fixture.getRange()
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<Self.length))
             #expect(fixture.copiedBytes == 0)
-            let statistics = try await fixture.store.statistics()
+            let statistics = try await fixture.store.perform { try $0.statistics() }
             #expect(statistics.entryCount == 1 && statistics.counters.bytesWritten.bytes == Self.length)
         }
     }
@@ -69,7 +69,7 @@ struct PlacedPartTests {
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<length))
             #expect(whole.head.headerFields[.contentLength] == "\(length)")
             #expect(try fixture.copiedBytes == 0 && fixture.parts.isEmpty)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -105,7 +105,7 @@ struct PlacedPartTests {
             let (whole, bytes) = try await fixture.getRange()
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<Self.length))
             #expect(fixture.copiedBytes == 0)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -141,7 +141,7 @@ struct PlacedPartTests {
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<Self.length))
             // What the other one wrote.
             #expect(fixture.copiedBytes == 100_000)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -165,7 +165,7 @@ struct PlacedPartTests {
             let (whole, stored) = try await fixture.getRange()
             #expect(whole.source == .hit && stored == bytes)
             #expect(try fixture.copiedBytes == 70_000 && fixture.parts.isEmpty)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -179,7 +179,7 @@ struct PlacedPartTests {
             let (whole, bytes) = try await fixture.getRange()
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<300))
             #expect(try fixture.copiedBytes == 300 && fixture.parts.isEmpty)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -190,9 +190,11 @@ struct PlacedPartTests {
             _ = try await fixture.getRange(0..<Self.length - 10)
             await fixture.cache.drain()
             let part = try #require(try fixture.parts.first)
-            let writer = try await fixture.store.partialWriter(
-                for: part.key(Key(Fixture.url)), PutOptions(metadata: StoredPart.placedMetadata),
-                total: ByteCount(Self.length))
+            let writer = try await fixture.store.perform {
+                try $0.partialWriter(
+                    for: part.key(Key(Fixture.url)), PutOptions(metadata: StoredPart.placedMetadata),
+                    total: ByteCount(Self.length))
+            }
             try await writer.write(RangeOrigin.bytes((Self.length - 10)..<Self.length), at: Self.length - 10)
             try await writer.commit()
             fixture.transport.handler = ScriptedTransport.unreachable
@@ -205,7 +207,7 @@ struct PlacedPartTests {
             try await #expect(fixture.getRange().1 == RangeOrigin.bytes(0..<Self.length))
             await fixture.cache.drain()
             try await #expect(fixture.getRange().0.source == .hit)
-            try await #expect(fixture.store.statistics().entryCount == 1)
+            try await #expect(fixture.store.figures().entryCount == 1)
         }
     }
 
@@ -243,7 +245,7 @@ struct PlacedPartTests {
             _ = try? await fixture.getRange(100..<150)
             await fixture.cache.drain()
             #expect(fixture.cache.storeFailures == 0)
-            try await #expect(fixture.store.statistics().entryCount == 0)
+            try await #expect(fixture.store.figures().entryCount == 0)
         }
     }
 
@@ -274,7 +276,7 @@ struct PlacedPartTests {
             }
             let (whole, bytes) = try await fixture.getRange()
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<300))
-            try await #expect(fixture.store.statistics().storedBytes == .zero)
+            try await #expect(fixture.store.figures().storedBytes == .zero)
         }
     }
 
@@ -327,9 +329,10 @@ struct PlacedPartTests {
                 try await fixture.store.put(
                     [UInt8](repeating: UInt8(number), count: 300_000), for: Key("other \(number)"))
             }
-            try await fixture.store.flush()
+            try await fixture.store.perform { try $0.flush() }
             #expect(try fixture.parts == [part])
-            try await #expect(fixture.store.partialBody(of: part.key(Key(Fixture.url))).map(\.ranges) == nil)
+            try await #expect(
+                fixture.store.partial(part.key(Key(Fixture.url))).map(\.ranges) == nil)
             let (response, bytes) = try await fixture.getRange(0..<200_000)
             #expect(response.source == .network && bytes == RangeOrigin.bytes(0..<200_000))
             await fixture.cache.drain()
@@ -358,7 +361,7 @@ struct PlacedPartTests {
             while try await reader.next() != nil {}
             await fixture.cache.drain()
             // Record and part of the second.
-            try await #expect(fixture.store.statistics().entryCount == 2)
+            try await #expect(fixture.store.figures().entryCount == 2)
             let (response, bytes) = try await fixture.getRange(90_000..<150_000)
             #expect(response.source == .hit && bytes == RangeOrigin.bytes(90_000..<150_000))
             try await #expect(fixture.getRange().1 == RangeOrigin.bytes(0..<Self.length))
@@ -415,7 +418,7 @@ struct PlacedPartTests {
             _ = try await fixture.getRange(1_000..<Self.length)
             await fixture.cache.drain()
             #expect(try fixture.parts.isEmpty)
-            try await #expect(fixture.store.attributes(of: Key(Fixture.url))?.isPinned == true)
+            try await #expect(fixture.store.details(of: Key(Fixture.url))?.isPinned == true)
         }
     }
 
@@ -424,9 +427,9 @@ struct PlacedPartTests {
             fixture.serveRanges(of: Self.length)
             _ = try await fixture.getRange(0..<1_000, from: nil, FetchOptions(tags: ["video"]))
             await fixture.cache.drain()
-            try await #expect(fixture.store.statistics().entryCount == 2)
+            try await #expect(fixture.store.figures().entryCount == 2)
             try await #expect(fixture.cache.purge(tag: "video") == 2)
-            try await #expect(fixture.store.statistics().entryCount == 0)
+            try await #expect(fixture.store.figures().entryCount == 0)
         }
     }
 

@@ -28,7 +28,7 @@ struct HTTPCacheScenarioTests {
             for scenario in scenarios {
                 clock.jump(by: Timestamp(microseconds: start.milliseconds * 1_000) - clock.now())
                 try await run(scenario, store, clock)
-                try await store.clear()
+                try await store.perform { try $0.clear() }
             }
         }
     }

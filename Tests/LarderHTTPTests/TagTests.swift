@@ -130,9 +130,11 @@ struct TagTests {
             fixture.clock.advance(by: .seconds(90))
             try await #expect(fixture.get(fields: [.range: "bytes=0-4"]).text == "01234")
             await fixture.cache.drain()
-            try await #expect(fixture.store.keys(.tag("new")).count == fixture.store.keys().count)
+            try await #expect(
+                fixture.store.listed(.tag("new")).count
+                    == fixture.store.listed().count)
             try await #expect(fixture.cache.purge(tag: "new") >= 1)
-            try await #expect(fixture.store.keys().isEmpty)
+            try await #expect(fixture.store.listed().isEmpty)
         }
     }
 }

@@ -34,7 +34,7 @@
                     }
                     await fixture.cache.drain()
                 }
-                let statistics = try await fixture.store.statistics()
+                let statistics = try await fixture.store.perform { try $0.statistics() }
                 #expect(statistics.entryCount < 8)
             }
         }

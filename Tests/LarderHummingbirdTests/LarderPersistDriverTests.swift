@@ -86,7 +86,7 @@ struct LarderPersistDriverTests {
             try await store.put([1], for: "of others", PutOptions(lifetime: .duration(.seconds(10))))
             clock.advance(by: .seconds(11))
             try await driver.tidy()
-            let keys: [Key] = try await store.keys(.prefix("persist/"))
+            let keys: [Key] = try await store.perform { try $0.keys(.prefix("persist/")) }
             #expect(keys.count == 5)
             try await #expect(store.get("of others", includingExpired: true) != nil)
         }
@@ -160,7 +160,7 @@ struct LarderPersistDriverTests {
             await #expect(throws: PersistError.duplicate) { try await driver.create(key: "a", value: long) }
             try await driver.remove(key: "a")
             try await #expect(driver.get(key: "b", as: String.self) == long)
-            try await #expect(store.statistics().entryCount == 1)
+            try await #expect(store.figures().entryCount == 1)
         }
     }
 

@@ -105,7 +105,7 @@ struct ActionCacheTests {
             other.digestFunction = .blake3
             let unknown = await failure { _ = try await setting.result(other) }
             #expect(unknown == .invalidArgument)
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 
@@ -137,7 +137,8 @@ struct ActionCacheTests {
             try await #expect(
                 capabilities(setting, "team").cacheCapabilities.actionCacheUpdateCapabilities.updateEnabled)
             // Who wrote it is kept.
-            #expect(try await setting.store.attributes(of: Key(Digest.of(bytes)))?.tags == ["user:ci"])
+            #expect(
+                try await setting.store.details(of: Key(Digest.of(bytes)))?.tags == ["user:ci"])
         }
     }
 

@@ -60,7 +60,7 @@ struct ContentTests {
                     ]
                 })
             #expect(response.responses.map(\.status.code) == [3, 0, 3, 3, 3])
-            try await #expect(setting.store.statistics().entryCount == 1)
+            try await #expect(setting.store.figures().entryCount == 1)
         }
     }
 
@@ -100,7 +100,7 @@ struct ContentTests {
         try await Setting.run { setting in
             try await #expect(setting.read(blob([])) == [])
             try await #expect(setting.write(upload([]), [[]]) == 0)
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 
@@ -149,7 +149,7 @@ struct ContentTests {
                 let refused = await failure { _ = try await setting.write(name, pieces) }
                 #expect(refused == .invalidArgument, "\(name)")
             }
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
             for name in ["blobs", "blobs/xyz/1", "blobs/\(named(bytes).hash)", "x/../blobs/\(named(bytes).hash)/1000"] {
                 let refused = await failure { _ = try await setting.read(name) }
                 #expect(refused == .invalidArgument, "\(name)")
@@ -224,7 +224,7 @@ struct ContentTests {
             try await setting.store.put(kept, for: Key(Digest.of(kept)))
             try await #expect(setting.missing(of: [named(kept)]).isEmpty)
             for number in 0..<200 { try await setting.store.put(body(100_000, number + 2), for: Key("file \(number)")) }
-            #expect(try await setting.store.statistics().displacedCount > 0)
+            #expect(try await setting.store.figures().displacedCount > 0)
             try await #expect(setting.read(blob(kept)) == kept)
         }
     }
@@ -259,7 +259,7 @@ struct ContentTests {
             try await setting.update([kept])
             try await setting.update([kept])
             // Another process cleared the store.
-            try await setting.store.clear()
+            try await setting.store.perform { try $0.clear() }
             try await setting.update([kept])
             for number in 0..<200 { try await setting.store.put(body(100_000, number + 2), for: Key("file \(number)")) }
             try await #expect(setting.missing(of: [named(kept)]).isEmpty)

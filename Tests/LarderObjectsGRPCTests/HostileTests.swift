@@ -221,7 +221,7 @@ struct HostileTests {
                 }
                 try await #expect(connection.ended() == [1])
             }
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 

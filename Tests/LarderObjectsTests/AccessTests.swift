@@ -29,7 +29,7 @@ struct AccessTests {
                 try await #expect(setting.put("/a", [2], [.authorization: wrong]) == 401, "\(wrong)")
             }
             // Who wrote it is kept.
-            let attributes = try await setting.store.attributes(of: "/a")
+            let attributes = try await setting.store.perform { try $0.attributes(of: "/a") }
             #expect(attributes?.tags == ["user:ci"])
         }
     }

@@ -54,7 +54,7 @@ struct BazelTests {
                 try await #expect(setting.put(path, body(length, 1)) == 400)
                 try await #expect(setting.get(path).status == 404)
             }
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 
@@ -199,7 +199,7 @@ struct BazelTests {
             for value in values as [[UInt8]] {
                 try await #expect(setting.put("/ac/\(action(1))", value) == 400)
             }
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
             // ccache keeps entries of its own there.
             try await #expect(setting.put("/ac/\(action(2))", [0xCC, 0xAC, 1, 2, 3]) == 200)
             try await #expect(setting.get("/ac/\(action(2))").bytes == [0xCC, 0xAC, 1, 2, 3])
@@ -223,7 +223,7 @@ struct BazelTests {
             for number in 0..<200 {
                 try await #expect(setting.put("/files/\(number)", body(100_000, number + 2)) == 201)
             }
-            #expect(try await setting.store.statistics().displacedCount > 0)
+            #expect(try await setting.store.figures().displacedCount > 0)
             try await #expect(setting.get("/cas/\(digest.hexadecimal)").bytes == kept)
         }
     }

@@ -125,7 +125,7 @@ struct FileTests {
                 "PUT \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx")
             let text = String(decoding: try await client.rest(), as: UTF8.self)
             #expect(text.hasPrefix("HTTP/1.1 400"), "\(text)")
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 
@@ -138,7 +138,7 @@ struct FileTests {
             }
             try await #expect(setting.put("/b", [1], [.contentRange: "bytes 0-0/2"]) == 400)
             try await #expect(setting.get("/a").status == 404)
-            try await #expect(setting.store.statistics().entryCount == 0)
+            try await #expect(setting.store.figures().entryCount == 0)
         }
     }
 

@@ -57,7 +57,7 @@ import Testing
                 try await copy.packages.recover()
                 try await Self.expect(isNew ? 2 : 1, copy, "after \(step)")
                 #expect(try copy.members().count == (isNew ? 602 : 601), "\(step)")
-                try await #expect(store.keys(.prefix(Key(PackageKeys.rowPrefix))).count == 1, "\(step)")
+                try await #expect(store.listed(.prefix(Key(PackageKeys.rowPrefix))).count == 1, "\(step)")
                 try await #expect(copy.packages.verify("site", isDeep: true).isWhole, "\(step)")
                 try await #expect(copy.packages.install(second, options).package.version == "2")
                 try await Self.expect(2, copy, "again after \(step)")
@@ -95,7 +95,7 @@ import Testing
             for url in Self.urls { try await #expect(copy.response(url) == nil) }
             #expect(try copy.members().count == 601)
             try await copy.packages.recover()
-            try await #expect(left.keys().isEmpty)
+            try await #expect(left.listed().isEmpty)
             #expect(try left.pinnedTags() == ["larder: records of packages"])
             try finish(left)
         }
@@ -151,7 +151,7 @@ import Testing
             try await #expect(copy.packages.packages().isEmpty)
             for url in Self.urls { try await #expect((copy.response(url) != nil) == keepsMembers) }
             #expect(try copy.keys().count == (keepsMembers ? 601 : 0))
-            try await #expect(left.keys().count == (keepsMembers ? 601 : 0))
+            try await #expect(left.listed().count == (keepsMembers ? 601 : 0))
             try finish(left)
         }
     }

@@ -159,7 +159,7 @@ import Testing
                 }
             }
             for package in try await setting.packages.packages() { try await setting.packages.remove(package.name) }
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
             try await setting.packages.install(archives[1], options)
         }
     }

@@ -47,7 +47,7 @@ import Testing
         }
 
         private func expectTakenOver(_ setting: Setting) async throws {
-            let keys = try await setting.store.keys().map(\.text)
+            let keys = try await setting.store.listed().map(\.text)
             let former = ["larder:package ", "larder:package-", "larder:install ", "larder:displaced "]
             #expect(!keys.contains { key in former.contains { key.hasPrefix($0) } || key.hasPrefix("http") }, "\(keys)")
             let tags = try setting.store.pinnedTags()
@@ -82,7 +82,7 @@ import Testing
                 for package in try await setting.packages.packages() {
                     try await setting.packages.remove(package.name)
                 }
-                try await #expect(setting.store.keys().isEmpty)
+                try await #expect(setting.store.listed().isEmpty)
             }
         }
 

@@ -32,7 +32,7 @@ import Testing
                 #expect(error.archive == path, sourceLocation: sourceLocation)
                 if let member { #expect(error.member == member, "\(error)", sourceLocation: sourceLocation) }
             }
-            try await #expect(setting.store.keys().isEmpty, sourceLocation: sourceLocation)
+            try await #expect(setting.store.listed().isEmpty, sourceLocation: sourceLocation)
         }
     }
 
@@ -111,7 +111,7 @@ import Testing
             let code = try await packageCode { try await setting.packages.install(path) }
             // libzip finds the first of them.
             #expect(code == .overlap || code == .notAnArchive)
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
         }
         // A member that is longer than it says: a stream of zeroes in a declared length of ten.
         try await Setting.run { setting in
@@ -133,7 +133,7 @@ import Testing
             let bomb = try setting.file("bomb.zip", bytes)
             let code = try await packageCode { try await setting.packages.install(bomb) }
             #expect(code == .tooLarge || code == .damagedMember || code == .notAnArchive)
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
         }
     }
 
@@ -162,7 +162,7 @@ import Testing
                 let code = try await packageCode { try await setting.packages.install(path) }
                 if code != .notAnArchive { Issue.record("cut at \(length): \(code.map { "\($0)" } ?? "installed")") }
             }
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
             try await setting.packages.install(setting.file("cut.zip", whole))
             try await #expect(setting.offline("http://a.example/x") == "content")
         }
@@ -296,7 +296,7 @@ import Testing
             try await #expect(packageCode { try await setting.packages.install(archive) } == .passwordRequired)
             options.password = "wrong"
             try await #expect(packageCode { try await setting.packages.install(archive, options) } == .wrongPassword)
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
             options.password = "right"
             try await setting.packages.install(archive, options)
             try await #expect(setting.offline("http://a.example/a") == "secret content")

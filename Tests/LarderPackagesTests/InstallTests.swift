@@ -37,10 +37,10 @@ import Testing
         try await Setting.run { setting in
             let archive = try setting.package(["a": "1", "b": "2"])
             try await setting.packages.install(archive)
-            let before = try await setting.store.statistics().counters.puts
+            let before = try await setting.store.figures().counters.puts
             let again = try await setting.packages.install(archive)
             #expect(again.wasInstalled && again.package.memberCount == 2)
-            try await #expect(setting.store.statistics().counters.puts == before)
+            try await #expect(setting.store.figures().counters.puts == before)
             try await setting.store.remove(#require(try setting.member("http://a.example/a")))
             try await #expect(setting.packages.install(archive).wasInstalled)
             try await #expect(setting.offline("http://a.example/a") == nil)
@@ -147,7 +147,7 @@ import Testing
             task.cancel()
             isCancelled.open()
             await #expect(throws: CancellationError.self) { try await task.value }
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
             let result = try await setting.packages.install(archive)
             #expect(result.added == 1_000)
         }

@@ -15,7 +15,7 @@ import Testing
             options.trustedKeys = [other.publicKey]
             try await #expect(packageCode { try await setting.packages.install(signed, options) } == .untrusted)
             try await #expect(packageCode { try await setting.packages.install(plain, options) } == .untrusted)
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
             options.trustedKeys = [other.publicKey, key.publicKey]
             let package = try await setting.packages.install(signed, options).package
             #expect(package.isTrusted && package.signer == key.publicKey.description)
@@ -50,7 +50,7 @@ import Testing
             ])
             try await #expect(
                 packageCode { try await setting.packages.install(setting.archive(broken, "b.zip")) } == .untrusted)
-            try await #expect(setting.store.keys().isEmpty)
+            try await #expect(setting.store.listed().isEmpty)
         }
     }
 

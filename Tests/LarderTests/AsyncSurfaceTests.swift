@@ -1,12 +1,13 @@
 #if DEBUG
+    import Locks
     import SystemPackage
     import TestSupport
     import Testing
 
     @testable import Larder
 
-    /// Every asynchronous form: it holds no thread of the cooperative pool, and a cancelled task gets what the
-    /// documentation says.
+    /// Every asynchronous form, and calls that `perform` makes: none holds a thread of the cooperative pool, and a
+    /// cancelled task gets what the documentation says.
     @Suite struct AsyncSurfaceTests {
         private typealias Call = (name: String, run: @Sendable (Store) async throws -> Void)
 
@@ -15,7 +16,7 @@
         /// What reads, adds or changes.
         private static var stoppable: [Call] {
             [
-                ("get", { _ = try await $0.get("a") }), ("get many", { _ = try await $0.get(["a", "b"]) }),
+                ("get", { _ = try await $0.get("a") }),
                 ("put", { try await $0.put(body(10, 1), for: "new") }),
                 ("put a file", { try await $0.put(body(9_000, 1), for: "new") }),
                 ("put a slice", { try await $0.put(body(10, 1)[2...], for: "new") }),
@@ -30,32 +31,46 @@
                     }
                 ),
                 ("touch", { try await $0.touch("a", lifetime: .duration(.seconds(9))) }),
-                ("pin", { try await $0.pin("a") }), ("pin a tag", { try await $0.pin(tag: "t") }),
+                ("pin", { try await $0.pin("a") }),
                 ("lease", { _ = try await $0.lease("a") }), ("lease a tag", { _ = try await $0.lease(tag: "t") }),
-                ("attributes", { _ = try await $0.attributes(of: "a") }), ("keys", { _ = try await $0.keys() }),
-                ("forEach", { try await $0.forEach { _ in } }),
                 ("entries", { for try await _ in try $0.entries() {} }),
-                ("missing", { _ = try await $0.missing(of: [Digest.of(body(10))]) }),
-                ("contains a digest", { _ = try await $0.contains(digest: Digest.of(body(10))) }),
                 ("body", { _ = try await $0.body(digest: Digest.of(body(10))) }),
-                ("bodies", { _ = try await $0.bodies(digests: [Digest.of(body(10))]) }),
-                ("statistics", { _ = try await $0.statistics() }),
-                ("setBudget", { try await $0.setBudget(Budget(entries: 1)) }),
                 ("value", { _ = try await $0.value(for: "new") { _ in Computed(body(10, 1)) } }),
-                ("partialWriter", { _ = try await $0.partialWriter(for: "new") }),
-                ("partialBody", { _ = try await $0.partialBody(of: "new") }),
                 ("remove a selection", { _ = try await $0.remove(.all) }),
-                ("collect", { _ = try await $0.collect() }), ("check", { _ = try await $0.check() }),
-                ("export", { try await $0.export("file", to: $0.path.appending("export")) }),
+                ("keys", { _ = try await $0.perform { try $0.keys() } }),
+                ("forEach", { try await $0.perform { try $0.forEach { _ in } } }),
+                ("collect", { _ = try await $0.perform { try $0.collect() } }),
+                ("check", { _ = try await $0.perform { try $0.check() } }),
             ]
         }
 
         /// What ends or undoes something.
         private static var carriedThrough: [Call] {
             [
-                ("unpin", { try await $0.unpin("a") }), ("unpin a tag", { try await $0.unpin(tag: "t") }),
-                ("remove a key", { try await $0.remove("a") }), ("endSession", { try await $0.endSession() }),
-                ("flush", { try await $0.flush(.durable) }), ("clear", { try await $0.clear() }),
+                ("unpin", { try await $0.unpin("a") }),
+                ("unpin a tag", { _ = try await $0.perform { try $0.unpin(tag: "t") } }),
+                ("remove a key", { try await $0.remove("a") }),
+                ("endSession", { try await $0.perform { try $0.endSession() } }),
+                ("flush", { try await $0.perform { try $0.flush(.durable) } }),
+                ("clear", { _ = try await $0.perform { try $0.clear() } }),
+            ]
+        }
+
+        /// What has no asynchronous form of its own, and is short.
+        private static var performed: [Call] {
+            let digest = Digest.of(body(10))
+            return [
+                ("get many", { _ = try await $0.perform { try $0.get(["a", "b"]) } }),
+                ("pin a tag", { _ = try await $0.perform { try $0.pin(tag: "t") } }),
+                ("attributes", { _ = try await $0.perform { try $0.attributes(of: "a") } }),
+                ("missing", { _ = try await $0.perform { try $0.missing(of: [digest]) } }),
+                ("contains a digest", { _ = try await $0.perform { try $0.contains(digest: digest) } }),
+                ("bodies", { _ = try await $0.perform { try $0.bodies(digests: [digest]) } }),
+                ("statistics", { _ = try await $0.perform { try $0.statistics() } }),
+                ("partialWriter", { _ = try await $0.perform { try $0.partialWriter(for: "new") } }),
+                ("partialBody", { _ = try await $0.perform { try $0.partialBody(of: "new") } }),
+                ("export", { _ = try await $0.perform { try $0.export("file", to: $0.path.appending("export")) } }),
+                ("setBudget", { try await $0.perform { try $0.setBudget(Budget(entries: 1)) } }),
             ]
         }
 
@@ -64,7 +79,7 @@
                 try await store.put(TestSupport.body(10), for: "a", PutOptions(tags: ["t"]))
                 try await store.put(TestSupport.body(10, 2), for: "b", PutOptions(storagePolicy: .session))
                 try await store.put(TestSupport.body(9_000), for: "file")
-                try await store.flush()
+                try await store.perform { try $0.flush() }
                 try await body(store)
             }
         }
@@ -79,7 +94,7 @@
         }
 
         @Test func noFormHoldsAThreadOfTheCooperativePool() async throws {
-            for call in Self.stoppable + Self.carriedThrough {
+            for call in Self.stoppable + Self.carriedThrough + Self.performed {
                 try await filled { store in
                     try await Watch.expectNone(store, call.name) {
                         try await call.run(store)
@@ -94,13 +109,13 @@
 
         @Test func inACancelledTaskNothingBegins() async throws {
             try await filled { store in
-                let before = try await (store.statistics(), store.attributes(of: "a"))
+                let before = try await store.perform { try ($0.statistics(), $0.attributes(of: "a")) }
                 for call in Self.stoppable {
                     await #expect(throws: CancellationError.self, "\(call.name)") {
                         try await inCancelledTask(call, store)
                     }
                 }
-                let after = try await (store.statistics(), store.attributes(of: "a"))
+                let after = try await store.perform { try ($0.statistics(), $0.attributes(of: "a")) }
                 #expect(before.0.entryCount == after.0.entryCount && before.0.budget == after.0.budget)
                 #expect(before.1 == after.1)
                 try #expect(store.pinnedTags() == [])
@@ -111,12 +126,20 @@
             try await withDirectory { path in
                 let store = try await Store.open(at: path, .testing())
                 try await store.put(body(10), for: "a", PutOptions(tags: ["t"], isPinned: true))
-                try await store.pin(tag: "t")
+                try await store.perform { try $0.pin(tag: "t") }
                 for call in Self.carriedThrough { try await inCancelledTask(call, store) }
-                try await #expect(store.statistics().entryCount == 0)
+                try await #expect(store.figures().entryCount == 0)
                 try #expect(store.pinnedTags() == [])
                 try await inCancelledTask(("close", { try await $0.close() }), store)
                 await #expect(throws: LarderError.self) { try await store.get("a") }
+            }
+        }
+
+        @Test func whatIsPerformedBeginsInACancelledTaskToo() async throws {
+            try await filled { store in
+                for call in Self.performed where call.name != "export" { try await inCancelledTask(call, store) }
+                try #expect(store.budget().entries == 1)
+                try #expect(store.pinnedTags() == ["t"])
             }
         }
 
@@ -146,17 +169,22 @@
             try await withStore { store in
                 for number in 0..<600 { try await store.put(body(5, number), for: Key("k\(number)")) }
                 var seen = 0
-                try await store.forEach(.prefix("k")) { _ in seen += 1 }
+                for try await _ in try store.entries(.prefix("k")) { seen += 1 }
                 #expect(seen == 600)
-                try await #expect(store.keys(.prefix("k1")).count == 111)
-                seen = 0
+                try await #expect(store.listed(.prefix("k1")).count == 111)
+                let visits = Mutex(0)
                 await #expect(throws: Stop.self) {
-                    try await store.forEach { _ in
-                        seen += 1
-                        if seen == 300 { throw Stop() }
+                    try await store.perform {
+                        try $0.forEach { _ in
+                            let count = visits.withLock { count in
+                                count += 1
+                                return count
+                            }
+                            if count == 300 { throw Stop() }
+                        }
                     }
                 }
-                #expect(seen == 300)
+                #expect(visits.withLock { $0 } == 300)
             }
         }
 

@@ -12,13 +12,13 @@ import Testing
                 try await store.put(body(length), for: "k", PutOptions(metadata: [1]), digest: Digest.of(body(length)))
                 let entry = try #require(try await store.get("k"))
                 try await #expect(entry.body.bytes() == body(length))
-                try await store.flush()
+                try await store.perform { try $0.flush() }
                 let again = try #require(try await store.get("k"))
                 try await #expect(again.body.bytes() == body(length))
                 #expect(again.metadata == [1])
                 try await store.put(body(length, 2), for: "d", PutOptions(durability: .durable))
                 #expect(store.engine.writing?.pending.lookup("d", use: nil) == nil)
-                try await #expect(store.statistics().entryCount == 2)
+                try await #expect(store.figures().entryCount == 2)
             }
         }
     }
@@ -28,7 +28,8 @@ import Testing
             try await #expect(code { try await store.put([1], for: "") } == .invalidArgument)
             try await #expect(code { try await store.put(body(10_001), for: "k") } == .tooLarge)
             try await #expect(code { try await store.put([1], for: "k", digest: Digest.of([2])) } == .digestMismatch)
-            try await #expect(code { try await store.setBudget(Budget(entries: 0)) } == .invalidArgument)
+            try await #expect(
+                code { try await store.perform { try $0.setBudget(Budget(entries: 0)) } } == .invalidArgument)
             let none = try await store.get("k")
             #expect(none == nil)
         }
@@ -67,7 +68,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            try await #expect(store.statistics().entryCount == 256)
+            try await #expect(store.figures().entryCount == 256)
         }
     }
 
@@ -88,11 +89,12 @@ import Testing
     @Test func checkAndCollectRunElsewhere() async throws {
         try await withStore { store in
             for number in 0..<20 { try await store.put(body(number * 500, number), for: Key("k\(number)")) }
-            try await #expect(store.check().isClean == true)
-            let report = try await store.collect(compact: true)
+            let checked = try await store.perform { try $0.check() }
+            #expect(checked.isClean)
+            let report = try await store.perform { try $0.collect(compact: true) }
             #expect(report.danglingEntries == 0)
             #expect(report.orphanBlobs == 0)
-            try await #expect(store.statistics().entryCount == 20)
+            try await #expect(store.figures().entryCount == 20)
         }
     }
 }

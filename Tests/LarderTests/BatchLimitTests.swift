@@ -128,7 +128,7 @@ struct BatchLimitTests {
                 await #expect(throws: CancellationError.self) { try await started.value }
                 scope.lift()
                 #expect(store.stagedFiles == [])
-                try await #expect(store.keys() == ["old"])
+                try await #expect(store.listed() == ["old"])
                 try finish(store)
             }
         }

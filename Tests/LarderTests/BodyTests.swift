@@ -29,7 +29,7 @@ import Testing
         try await withStore { store in
             let bytes = body(length)
             try await store.put(bytes, for: "k")
-            try await store.flush()
+            try await store.perform { try $0.flush() }
             let stored = try #require(try await store.get("k")).body
             guard length / size <= 1000 else { return }
             var collected: [UInt8] = []

@@ -172,11 +172,15 @@ import Testing
                 try #expect(code { try store.adopt(remote, for: "k") } == .invalidArgument)
             }
             try callNow()
-            try await store.adopt(file, for: "url2")
-            try await store.adopt(name, for: "string2")
+            try await store.perform { try $0.adopt(file, for: "url2") }
+            try await store.perform { try $0.adopt(name, for: "string2") }
             for key in ["url", "url2", "string", "string2"] { try #expect(store.bytes(Key(key)) == body(5000, 1)) }
-            try await #expect(store.export("url", to: folder + "/out2"))
-            try await #expect(store.export("url", to: URL(fileURLWithPath: folder + "/out 4")))
+            let isExported = try await store.perform { try $0.export("url", to: folder + "/out2") }
+            #expect(isExported)
+            let isExportedToURL = try await store.perform {
+                try $0.export("url", to: URL(fileURLWithPath: folder + "/out 4"))
+            }
+            #expect(isExportedToURL)
             for name in ["out1", "out2", "out 3", "out 4"] {
                 try #expect(Data(contentsOf: URL(fileURLWithPath: folder + "/" + name)) == Data(body(5000, 1)))
             }

@@ -11,7 +11,9 @@ import Testing
         try await withStore { store in
             for number in 0..<600 { try await store.put([UInt8(number % 250)], for: Key("k\(number)")) }
             let calls: [(String, @Sendable () async throws -> Void)] = [
-                ("check", { _ = try await store.check() }), ("collect", { _ = try await store.collect() }),
+                ("check", { _ = try await store.perform { try $0.check() } }),
+                ("collect", { _ = try await store.perform { try $0.collect() } }),
+                ("keys", { _ = try await store.perform { try $0.keys() } }),
                 ("remove", { _ = try await store.remove(.all) }),
                 ("entries", { for try await _ in try store.entries() {} }),
                 ("chunks", { for try await _ in try #require(try await store.get("k1")).body.chunks() {} }),
@@ -31,9 +33,11 @@ import Testing
         try await withStore { store in
             for number in 0..<600 { try await store.put([UInt8(number % 250)], for: Key("k\(number)")) }
             let task = Task {
-                try await store.collect { step, _ in
-                    guard step == .expired else { return }
-                    while !Cancellation.isCancelled {}
+                try await store.perform { store in
+                    try store.collect { step, _ in
+                        guard step == .expired else { return }
+                        while !Cancellation.isCancelled {}
+                    }
                 }
             }
             task.cancel()
@@ -44,10 +48,10 @@ import Testing
     @Test func progressMayThrowEverywhere() async throws {
         try await withStore { store in
             for number in 0..<600 { try await store.put(body(10, number), for: Key("k\(number)")) }
-            try await store.flush()
+            try await store.perform { try $0.flush() }
             await #expect(throws: Stop.self) { try await store.remove(.all) { _ in throw Stop() } }
-            await #expect(throws: Stop.self) { try await store.check { _ in throw Stop() } }
-            await #expect(throws: Stop.self) { try await store.collect { _, _ in throw Stop() } }
+            await #expect(throws: Stop.self) { try await store.perform { try $0.check { _ in throw Stop() } } }
+            await #expect(throws: Stop.self) { try await store.perform { try $0.collect { _, _ in throw Stop() } } }
             #expect(throws: Stop.self) { try store.remove(.all) { _ in throw Stop() } }
             #expect(throws: Stop.self) { _ = try store.check { _ in throw Stop() } }
             #expect(throws: Stop.self) { try store.collect { _, _ in throw Stop() } }

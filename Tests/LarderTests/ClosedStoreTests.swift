@@ -41,19 +41,21 @@ import Testing
             let twins: [(String, () async throws -> Void)] = [
                 ("put", { try await store.put([1], for: "k") }),
                 ("putLarge", { try await store.put(body(9000), for: "k") }),
-                ("get", { _ = try await store.get("k") }), ("flush", { try await store.flush() }),
-                ("statistics", { _ = try await store.statistics() }), ("remove", { _ = try await store.remove(.all) }),
-                ("check", { _ = try await store.check() }), ("collect", { _ = try await store.collect() }),
-                ("setBudget", { try await store.setBudget(.unlimited) }),
-                ("adopt", { _ = try await store.adopt(file, for: "k") }),
-                ("export", { _ = try await store.export("k", to: file) }),
+                ("get", { _ = try await store.get("k") }), ("flush", { try await store.perform { try $0.flush() } }),
+                ("statistics", { _ = try await store.perform { try $0.statistics() } }),
+                ("remove", { _ = try await store.remove(.all) }),
+                ("check", { _ = try await store.perform { try $0.check() } }),
+                ("collect", { _ = try await store.perform { try $0.collect() } }),
+                ("setBudget", { try await store.perform { try $0.setBudget(.unlimited) } }),
+                ("adopt", { _ = try await store.perform { try $0.adopt(file, for: "k") } }),
+                ("export", { _ = try await store.perform { try $0.export("k", to: file) } }),
                 ("entries", { for try await _ in reading {} }),
             ]
             for (name, call) in twins { try await #expect(code(call) == .closed, "async \(name)") }
             try await store.close()
             // None of these calls changed the store.
             let again = try Store(at: path, .testing())
-            try await #expect(again.keys() == ["k"])
+            try await #expect(again.listed() == ["k"])
             try finish(again)
         }
     }

@@ -126,7 +126,7 @@ struct ComputationTests {
             try await withDirectory { path in
                 let store = try Store(at: path, .testing())
                 try await store.put([1], for: "old")
-                try await store.flush()
+                try await store.perform { try $0.flush() }
                 let scope = FaultScope(under: path.string)
                 scope.set(try #require(FaultRule.list("mdb_put=\(fault)")))
                 let entry = try await store.value(for: "k") { _ in

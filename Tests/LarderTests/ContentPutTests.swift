@@ -99,19 +99,19 @@ import Testing
         try await withDirectory { path in
             let store = try Store(at: path, .testing())
             let digest = try await store.put([1, 2, 3], for: "a")
-            try await store.flush()
+            try await store.perform { try $0.flush() }
             let events = store.events()
             var batch = WriteBatch()
             batch.put(contentOf: digest, for: "b")
             try await store.write(batch)
-            let iterator = events.makeAsyncIterator()
-            guard case .stored(let key, let length)? = await iterator.next() else {
+            var iterator = events.makeAsyncIterator()
+            guard case .stored(let key, let length)? = await iterator.next(isolation: nil) else {
                 Issue.record("no event")
                 return
             }
             #expect(key == "b")
             #expect(length.bytes == 3)
-            let counters = try await store.statistics().counters
+            let counters = try await store.perform { try $0.statistics().counters }
             #expect(counters.puts == 2)
             #expect(counters.bytesWritten.bytes == 3)
             try await store.close()

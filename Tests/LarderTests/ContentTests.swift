@@ -87,15 +87,16 @@ struct ContentTests {
             let digest = try await store.put(Self.contents[1], for: "a")
             #expect(digest == Self.digests[1])
             try fill(store)
-            let missing = try await store.missing(of: Self.digests)
+            let missing = try await store.perform { try $0.missing(of: Self.digests) }
             #expect(missing.count == 34)
-            let bodies = try await store.bodies(digests: Self.digests)
+            let bodies = try await store.perform { try $0.bodies(digests: Self.digests) }
             #expect(bodies.count { $0 == nil } == 34)
-            let isThere = try await store.contains(digest: Self.digests[1])
+            let isThere = try await store.perform { try $0.contains(digest: Self.digests[1]) }
             #expect(isThere)
             let one = try await store.body(digest: Self.digests[1])
             try await #expect(one?.bytes(in: 0..<5_000) == Self.contents[1])
-            let entries = try await store.get(Self.contents.indices.map { Key("\($0)") })
+            let keys = Self.contents.indices.map { Key("\($0)") }
+            let entries = try await store.perform { try $0.get(keys) }
             #expect(
                 entries.map { $0?.digest } == Self.digests.indices.map { Self.isStored($0) ? Self.digests[$0] : nil })
         }

@@ -166,14 +166,16 @@ import Testing
             var number = 0
             while try fill() < 0.85 {
                 try await store.put(body(20_000, number), for: Key("k\(number)"))
-                try await store.flush()
+                try await store.perform { try $0.flush() }
                 number += 1
             }
             // Nothing was displaced on the way.
-            try await #expect(store.statistics().entryCount == number)
-            while try await store.statistics().displacedCount == 0 {
+            try await #expect(store.figures().entryCount == number)
+            while true {
+                let displaced = try await store.perform { try $0.statistics().displacedCount }
+                if displaced > 0 { break }
                 try await store.put(body(20_000, number), for: Key("k\(number)"))
-                try await store.flush()
+                try await store.perform { try $0.flush() }
                 number += 1
             }
             try await waitWhile { try fill() > 0.52 }

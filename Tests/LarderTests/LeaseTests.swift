@@ -64,9 +64,9 @@ import Testing
             try await store.put(body(10), for: "k", PutOptions(storagePolicy: .memoryOnly, tags: ["t"]))
             let held = try await store.lease(tag: "t", for: .seconds(10))
             let lease = ActiveLease(subject: .tag("t"), expires: clock.now() + .seconds(10), holder: .process)
-            try await #expect(store.attributes(of: "k")?.leases == [lease])
+            try await #expect(store.details(of: "k")?.leases == [lease])
             held.release()
-            try await #expect(store.attributes(of: "k")?.leases == [])
+            try await #expect(store.details(of: "k")?.leases == [])
         }
     }
 

@@ -81,14 +81,14 @@
 
         private func run(_ job: Job, _ store: Store, _ path: FilePath) async throws {
             switch job {
-            case .collection: _ = try await store.collect()
-            case .check: _ = try await store.check()
+            case .collection: _ = try await store.perform { try $0.collect() }
+            case .check: _ = try await store.perform { try $0.check() }
             case .removal: _ = try await store.remove(.prefix("k"))
-            case .budget: try await store.setBudget(Budget(entries: 1))
+            case .budget: try await store.perform { try $0.setBudget(Budget(entries: 1)) }
             case .adoption:
                 try TestFiles.write(body(30_000, 7), to: path.appending("source"))
-                _ = try await store.adopt(path.appending("source"), for: "adopted", method: .link)
-            case .export: _ = try await store.export("k1", to: path.appending("target"))
+                _ = try await store.perform { try $0.adopt(path.appending("source"), for: "adopted", method: .link) }
+            case .export: _ = try await store.perform { try $0.export("k1", to: path.appending("target")) }
             case .reclaim: break
             }
         }

@@ -161,7 +161,7 @@ private struct Failure: Error {}
                 #expect(found == nil)
             }
             #expect(calls.value == 1)
-            try await #expect(store.keys(.tag(Computed.nothingTag)) == ["k"])
+            try await #expect(store.listed(.tag(Computed.nothingTag)) == ["k"])
             clock.advance(by: .seconds(11))
             _ = try await ask()
             #expect(calls.value == 2)

@@ -23,7 +23,7 @@ import Testing
             // time.
             for seconds in [1, 4, 16, 64] where !isStale {
                 try await store.put([1], for: "k", PutOptions(lifetime: .duration(.zero)))
-                try await store.flush()
+                try await store.perform { try $0.flush() }
                 let worker = try Worker(store: path.string, mode: "compute", seed: 0, count: seconds * 1000)
                 try await waitWhile { try !store.isClaimed("k") && !store.contains("k") }
                 let value = try await store.value(for: "k", options) { _ in

@@ -37,11 +37,11 @@ import Testing
                 ),
                 ("writer", { _ = try store.writer(for: "larder:k") }),
                 ("writer with a tag", { _ = try store.writer(for: "k", own) }),
-                ("partial writer", { _ = try await store.partialWriter(for: "larder:k") }),
-                ("adopt", { _ = try await store.adopt(file, for: "k", own) }),
+                ("partial writer", { _ = try await store.perform { try $0.partialWriter(for: "larder:k") } }),
+                ("adopt", { _ = try await store.perform { try $0.adopt(file, for: "k", own) } }),
                 ("read through", { _ = try await store.value(for: "larder:k") { _ in Computed([1]) } }),
-                ("pin", { _ = try store.pin(tag: "larder:x") }),
-                ("unpin", { _ = try await store.unpin(tag: "larder:x") }),
+                ("pin", { _ = try await store.perform { try $0.pin(tag: "larder:x") } }),
+                ("unpin", { _ = try await store.perform { try $0.unpin(tag: "larder:x") } }),
                 ("lease", { _ = try await store.lease(tag: "larder:x") }),
             ]
             for (name, call) in calls {
@@ -67,7 +67,7 @@ import Testing
                 #expect(error.code == .invalidArgument)
             }
             #expect(results[4].isSuccess)
-            try await #expect(Set(store.keys()) == ["k", "good"])
+            try await #expect(Set(store.listed()) == ["k", "good"])
         }
     }
 
@@ -78,7 +78,7 @@ import Testing
             for key in ["larder:a", "b"] as [Key] { try await store.put([1], for: key, options) }
             try await #expect(store.get("larder:a") != nil)
             try await #expect(store.touch("larder:a", lifetime: .duration(.seconds(9))))
-            try await #expect(store.keys(.tag("larder:x")).count == 2)
+            try await #expect(store.listed(.tag("larder:x")).count == 2)
             for key in ["larder:a", "b"] as [Key] { try await #expect(store.remove(key)) }
             // Remembered absence has a tag of Larder's own.
             try await #expect(store.value(for: "n") { _ in .nothing(for: .seconds(60)) } == nil)

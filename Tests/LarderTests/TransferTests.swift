@@ -152,8 +152,10 @@ import Testing
             let store = try Store(at: path.appending("store"), .testing())
             let file = path.appending("file")
             try TestFiles.write(body(100_000), to: file)
-            try await #expect(store.adopt(file, for: "k", method: .move) == Digest.of(body(100_000)))
-            try await #expect(store.export("k", to: file) == true)
+            let digest = try await store.perform { try $0.adopt(file, for: "k", method: .move) }
+            #expect(digest == Digest.of(body(100_000)))
+            let isExported = try await store.perform { try $0.export("k", to: file) }
+            #expect(isExported)
             try #expect(TestFiles.read(file) == body(100_000))
             try finish(store)
         }

@@ -70,7 +70,7 @@ struct UpdateTests {
             try await writer.commit()
             #expect(try await writer.bytes(in: 0..<Int64(count)) == body)
             try await store.remove("k")
-            try await store.flush()
+            try await store.perform { try $0.flush() }
             try await #expect(writer.bytes(in: 0..<Int64(count)) == body)
         }
     }

@@ -102,11 +102,11 @@ import Testing
             for number in 0..<300 {
                 try await store.put([1], for: Key("k\(number)"), PutOptions(tags: ["t"], isPinned: true))
             }
-            try await store.flush()
+            try await store.perform { try $0.flush() }
             let found = try await keys(selection, in: store) {
                 // Some that the walk has seen, and some that it has not: a batch has 256 entries.
                 for number in [0, 5, 260, 280, 299] { _ = try await store.get(Key("k\(number)")) }
-                try await store.flush()
+                try await store.perform { try $0.flush() }
             }
             #expect(found.count == 300)
             #expect(Set(found).count == 300)
@@ -118,7 +118,7 @@ import Testing
             try await store.put([1], for: "moves", PutOptions(tags: ["b"]))
             for number in 0..<300 { try await store.put([1], for: Key("k\(number)"), PutOptions(tags: ["a"])) }
             try await store.put([1], for: "both", PutOptions(tags: ["a", "b"]))
-            try await store.flush()
+            try await store.perform { try $0.flush() }
             let found = try await keys(.tag("a") || .tag("b"), in: store) {
                 // Its row for `a` is where the walk has been.
                 var batch = WriteBatch()

@@ -86,7 +86,7 @@ extension Store {
             batch.update(old, EntryChange(metadata: [7]))
             batch.update(other, EntryChange(metadata: [8]))
             batch.touch("gone")
-            batch.extend("new", to: .duration(.seconds(60)))
+            batch.change("new", EntryChange(lifetime: .duration(.seconds(60))))
             batch.lease("later", for: .seconds(60))
             batch.remove("gone")
             batch.remove(other)

@@ -188,8 +188,8 @@ struct HitTests {
             #expect(bench.configuration.urlCache == nil)
             bench.origin.script("/a", .ok("x").header("Cache-Control", "max-age=60"))
             _ = try await bench.load("/a")
-            try await bench.store.flush()
-            let statistics = try await bench.store.statistics()
+            try await bench.store.perform { try $0.flush() }
+            let statistics = try await bench.store.perform { try $0.statistics() }
             #expect(statistics.entryCount == 1)
         }
     }

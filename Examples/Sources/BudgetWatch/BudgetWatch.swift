@@ -21,18 +21,18 @@ enum BudgetWatch {
             try await store.put(page(number), for: Key("page \(number)"))
             // Read often, so it is never the least recently used one.
             try await expect(store.get("page 1") != nil)
-            if number % 100 == 0 { most = max(most, try await store.statistics().allocatedBytes) }
+            if number % 100 == 0 { most = max(most, try await store.perform { try $0.statistics().allocatedBytes }) }
         }
-        let statistics = try await store.statistics()
+        let statistics = try await store.perform { try $0.statistics() }
         print("\(statistics.entryCount) entries in \(statistics.allocatedBytes), never more than \(most)")
         print("displaced \(displaced.count) entries, \(displaced.bytes)")
         expect(most <= .mebibytes(8) && displaced.count > 0)
         try expect(store.contains("logo") && store.contains("page 1") && !store.contains("page 2"))
 
         // The limit changes at run time, for every process; the call returns when it holds.
-        try await store.setBudget(Budget(bytes: .mebibytes(4)))
-        print("after the change:", try await store.statistics().allocatedBytes)
-        try await expect(store.statistics().allocatedBytes <= .mebibytes(4))
+        try await store.perform { try $0.setBudget(Budget(bytes: .mebibytes(4))) }
+        print("after the change:", try await store.perform { try $0.statistics().allocatedBytes })
+        try await expect(store.perform { try $0.statistics().allocatedBytes } <= .mebibytes(4))
 
         // A body that can never fit is refused, and displaces nothing.
         do {

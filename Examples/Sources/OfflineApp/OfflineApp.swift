@@ -28,8 +28,8 @@ struct Guides: Sendable {
             }
             try await group.waitForAll()
         }
-        try await store.flush(.durable)
-        try await store.pin(tag: guide)
+        try await store.perform { try $0.flush(.durable) }
+        try await store.perform { try $0.pin(tag: guide) }
     }
 
     func page(_ url: String) async throws -> (text: String, source: FetchResponse.Source) {
@@ -50,7 +50,8 @@ enum OfflineApp {
 
         let urls = (1...5).map { origin.url + "/iceland/\($0)" }
         try await guides.save("iceland", urls)
-        print("saved \(try await store.keys(.tag("iceland")).count) pages; pinned: \(try store.pinnedTags())")
+        let saved = try await store.perform { try $0.keys(.tag("iceland")).count }
+        print("saved \(saved) pages; pinned: \(try store.pinnedTags())")
 
         // The plane takes off.
         await origin.stop()
@@ -67,7 +68,7 @@ enum OfflineApp {
         }
 
         // The guide is deleted: its pages may go.
-        try await store.unpin(tag: "iceland")
+        try await store.perform { try $0.unpin(tag: "iceland") }
         let removed = try await guides.cache.purge(tag: "iceland")
         print("deleted \(removed) pages")
         expect(removed == 5)

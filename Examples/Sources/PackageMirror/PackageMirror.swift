@@ -12,7 +12,7 @@ struct Mirror: Sendable {
 
     /// Downloads what the mirror does not have. A body that is not what the index says is refused.
     func download(_ packages: [Package], _ open: @Sendable (Package) -> AsyncStream<[UInt8]>) async throws -> Int {
-        let missing = Set(try await store.missing(of: packages.map(\.digest)))
+        let missing = Set(try await store.perform { try $0.missing(of: packages.map(\.digest)) })
         for package in packages where missing.contains(package.digest) {
             // Written to its place as it arrives: memory stays at one piece.
             let writer = try store.writer(
@@ -25,7 +25,7 @@ struct Mirror: Sendable {
 
     /// Makes a release the current one: its packages are kept, those of the last one may be displaced, in one commit.
     func publish(_ release: [Package]) async throws {
-        let old = try await store.keys(.pinned && .prefix("pool/"))
+        let old = try await store.perform { try $0.keys(.pinned && .prefix("pool/")) }
         let new = release.map { Key("pool/" + $0.name) }
         var batch = WriteBatch()
         for key in Set(old).subtracting(new) { batch.change(key, EntryChange(isPinned: false)) }
@@ -70,7 +70,7 @@ enum PackageMirror {
             downloads.append(try await mirror.download(release, Upstream.open))
             try await mirror.publish(release)
         }
-        let kept = try await Set(mirror.store.keys(.pinned))
+        let kept = try await Set(mirror.store.perform { try $0.keys(.pinned) })
         print("downloads:", downloads, "kept:", kept)
         expect(downloads == [2, 1] && kept == ["index", "pool/a-1.0", "pool/b-1.1"])
 
@@ -82,7 +82,7 @@ enum PackageMirror {
         } catch let error as LarderError where error.code == .digestMismatch {
             print("refused:", error.message)
         }
-        try await mirror.store.export("pool/a-1.0", to: "a-1.0.tar")
+        try await mirror.store.perform { try $0.export("pool/a-1.0", to: "a-1.0.tar") }
         try await mirror.store.close()
     }
 }

@@ -19,15 +19,15 @@ enum SessionCache {
         try await store.pin("session:1")
         let session = [UInt8](repeating: 0, count: 10_000)
         for number in 2...300 { try await store.put(session, for: Key("session:\(number)"), inMemory) }
-        let statistics = try await store.statistics()
+        let statistics = try await store.perform { try $0.statistics() }
         print("\(statistics.memoryEntryCount) sessions in \(statistics.memoryBytes); \(statistics.entryCount) on disk")
         expect(statistics.memoryBytes <= .mebibytes(1) && statistics.entryCount == 2)
         try expect(store.contains("session:1") && store.contains("session:300") && !store.contains("session:2"))
         try await store.close()
 
         let next = try Store(at: "store")
-        print("after a restart:", try await next.keys())
-        try await expect(next.keys() == ["theme"])
+        print("after a restart:", try await next.perform { try $0.keys() })
+        try await expect(next.perform { try $0.keys() } == ["theme"])
         try await next.close()
 
         // For a test, or a run that shall leave nothing at all: a store in the temporary directory.

@@ -27,9 +27,9 @@ enum SharedStore {
         }
 
         let report = try await store.get("report")
-        print("the tools made the report \(try await store.keys(.prefix("made by ")).count) time(s)")
+        print("the tools made the report \(try await store.perform { try $0.keys(.prefix("made by ")).count }) time(s)")
         try await expect(report?.body.bytes() == Array("settings 1".utf8))
-        try await expect(store.keys(.prefix("made by ")).count == 1)
+        try await expect(store.perform { try $0.keys(.prefix("made by ")).count } == 1)
         try expect(!store.contains("draft"), "the app does not see that a tool removed the draft")
         try await store.close()
     }

@@ -47,7 +47,7 @@ package struct EntryJSON: Encodable {
         expires = entry.expires?.description
         isExpired = entry.expires.map { $0 <= now } ?? false
         hitCount = entry.hitCount
-        policy = entry.storagePolicy.description
+        policy = "\(entry.storagePolicy)"
         isPinned = entry.isPinned
         leases = entry.leases.map { $0.map(LeaseJSON.init) }
         tags = entry.tags

@@ -151,7 +151,8 @@ package struct Exporter {
             // A signal ends the copy of a long body.
             let isDone =
                 entry.length > .mebibytes(1)
-                ? try Blocking.run { try await store.export(key, to: path) } : try store.export(key, to: path)
+                ? try Blocking.run { try await store.perform { try $0.export(key, to: path) } }
+                : try store.export(key, to: path)
             return isDone ? entry.length.bytes : nil
         }
         guard let stored = try store.get(entry.key) else { return nil }

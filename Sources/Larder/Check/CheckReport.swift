@@ -33,7 +33,7 @@ public struct Violation: Sendable, Hashable, CustomStringConvertible {
 
 /// The result of `Store.check`.
 public struct CheckReport: Sendable, Hashable {
-    /// Every violation found, at most `CheckReport.violationLimit` of them.
+    /// Every violation found, at most 1,000.
     public internal(set) var violations: [Violation] = []
     /// Number of violations found in all.
     public internal(set) var violationCount = 0
@@ -46,12 +46,12 @@ public struct CheckReport: Sendable, Hashable {
     /// Bytes of bodies hashed.
     public internal(set) var hashedBytes = ByteCount.zero
     /// Paths, below the store's directory, of files and directories that do not belong to the store, such as
-    /// `lost+found` or an editor's copy; at most `CheckReport.violationLimit`. They are not violations: repairs do not
+    /// `lost+found` or an editor's copy; at most 1,000. They are not violations: repairs do not
     /// touch them, and the store's size does not include them.
     public internal(set) var foreignFiles: [String] = []
 
     /// Violations kept with their text.
-    public static let violationLimit = 1000
+    package static let violationLimit = 1000
 
     /// True if every invariant holds.
     public var isClean: Bool { violationCount == 0 }
@@ -65,7 +65,7 @@ public struct RebuildReport: Sendable, Hashable {
     /// Places where the index was damaged, at most a thousand; empty if it was intact.
     public internal(set) var damages: [String] = []
     /// Entries the damaged index counted; nil if it was intact, or its counters were lost.
-    public internal(set) var countedEntries: Int?
+    package internal(set) var countedEntries: Int?
     /// Entries of the store now.
     public internal(set) var keptEntries = 0
     /// True if the limits of the store, including its budget, were lost: it has none now.

@@ -13,6 +13,7 @@ extension Store {
     /// - Returns: the violations found, and which of them were repaired.
     /// - Throws: `closed`, `readOnly`, `corruption`, `io`, the errors of `progress`, and `CancellationError` in a
     ///   cancelled task.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func check(
         repair: Bool = false, readingBodies: Bool = true, progress: (CheckProgress) throws -> Void = { _ in }
     ) throws -> CheckReport {
@@ -25,19 +26,6 @@ extension Store {
         return try check.run {
             try Cancellation.check()
             try progress($0)
-        }
-    }
-
-    /// Verifies the invariants I1 to I8, and with `readingBodies` every byte against its digest.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    /// Cancelling the task stops it with `CancellationError`.
-    public func check(
-        repair: Bool = false, readingBodies: Bool = true,
-        progress: @escaping @Sendable (CheckProgress) throws -> Void = { _ in }
-    ) async throws -> CheckReport {
-        try await IOPool.long.runCancellable { [self] in
-            try check(repair: repair, readingBodies: readingBodies, progress: progress)
         }
     }
 

@@ -3,13 +3,10 @@ public struct ByteCount: Hashable, Sendable, Comparable {
     /// The number.
     public let bytes: Int64
 
-    /// A number of bytes; negative values become 0.
+    /// A number of bytes; negative values become 0, and those that 64 bits cannot hold `unlimited`.
     /// - Parameter bytes: 0 or more.
-    public init(_ bytes: Int64) { self.bytes = max(0, bytes) }
-
-    /// A number of bytes; negative values become 0.
-    /// - Parameter bytes: 0 or more.
-    public init(_ bytes: Int) { self.init(Int64(bytes)) }
+    @inlinable  // The caller's module knows the type of the number: generic code would look it up on each call.
+    public init(_ bytes: some BinaryInteger) { self.bytes = max(0, Int64(clamping: bytes)) }
 
     /// No bytes.
     public static let zero = ByteCount(0 as Int64)

@@ -2,19 +2,14 @@ import Crypto
 
 /// The SHA-256 of a body: 32 bytes, the body's name in the store.
 public struct Digest: Hashable, Sendable {
-    // Four words rather than an array: no allocation, and hashing or comparing one costs nothing.
-    let words: (UInt64, UInt64, UInt64, UInt64)
+    private let words: Words
 
     /// Number of bytes.
     public static let length = 32
 
     init(copying bytes: UnsafeRawBufferPointer) {
         precondition(bytes.count == Self.length)
-        words = (
-            bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self),
-            bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self),
-            bytes.loadUnaligned(fromByteOffset: 24, as: UInt64.self)
-        )
+        words = bytes.loadUnaligned(as: Words.self)
     }
 
     /// The digest with these 32 bytes; nil for any other number.
@@ -35,7 +30,7 @@ public struct Digest: Hashable, Sendable {
 
     private init?(digits: UnsafeRawBufferPointer) {
         guard digits.count == 2 * Self.length else { return nil }
-        var bytes: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        var bytes = Words()
         let isValid = withUnsafeMutableBytes(of: &bytes) { bytes in
             for index in 0..<Self.length {
                 guard let high = Self.value(of: digits[2 * index]), let low = Self.value(of: digits[2 * index + 1])
@@ -57,18 +52,9 @@ public struct Digest: Hashable, Sendable {
         }
     }
 
-    /// The SHA-256 of `body`.
-    /// - Parameter body: the bytes; may be empty.
-    /// - Complexity: O(length).
-    public static func of(_ body: UnsafeRawBufferPointer) -> Digest {
+    /// As `of` for a collection.
+    package static func of(_ body: UnsafeRawBufferPointer) -> Digest {
         SHA256.hash(data: body).withUnsafeBytes { Digest(copying: $0) }
-    }
-
-    /// The SHA-256 of `body`.
-    /// - Parameter body: the bytes; may be empty.
-    /// - Complexity: O(length).
-    public static func of(_ body: [UInt8]) -> Digest {
-        body.withUnsafeBytes { of($0) }
     }
 
     /// The 32 bytes.
@@ -93,11 +79,16 @@ public struct Digest: Hashable, Sendable {
         }
     }
 
-    /// Two digests are equal if all their bytes are.
-    public static func == (left: Digest, right: Digest) -> Bool { left.words == right.words }
+    /// Four words rather than an array: no allocation, and hashing or comparing one costs nothing.
+    private struct Words: Hashable, BitwiseCopyable {
+        var first: UInt64 = 0
+        var second: UInt64 = 0
+        var third: UInt64 = 0
+        var fourth: UInt64 = 0
 
-    /// Feeds the first word: the bytes of a cryptographic digest are already spread evenly.
-    public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+        /// Feeds the first word: the bytes of a cryptographic digest are already spread evenly.
+        func hash(into hasher: inout Hasher) { hasher.combine(first) }
+    }
 }
 
 extension Digest: CustomStringConvertible {

@@ -6,7 +6,7 @@ public struct Key: Hashable, Sendable {
     public let bytes: [UInt8]
 
     /// The longest key, in bytes.
-    public static let maximumLength = 65_536
+    package static let maximumLength = 65_536
 
     /// A key of raw bytes.
     /// - Parameter bytes: 1 to 65,536 of them; calls of a store throw for others.
@@ -27,7 +27,7 @@ public struct Key: Hashable, Sendable {
 
     /// True if the key starts with `prefix`.
     /// - Parameter prefix: any bytes; every key starts with the empty one.
-    public func hasPrefix(_ prefix: Key) -> Bool {
+    package func hasPrefix(_ prefix: Key) -> Bool {
         bytes.starts(with: prefix.bytes)
     }
 

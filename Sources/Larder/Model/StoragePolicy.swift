@@ -1,5 +1,5 @@
 /// How long an entry may stay, whatever its lifetime.
-public enum StoragePolicy: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+public enum StoragePolicy: UInt8, Sendable, Hashable, CaseIterable {
     /// Until it expires, is displaced or is removed.
     case permanent = 0
     /// As `permanent`, but removed when the store that put it is closed, or at the next open if that process died.
@@ -8,15 +8,6 @@ public enum StoragePolicy: UInt8, Sendable, Hashable, CaseIterable, CustomString
     /// `Configuration.memoryLimit` the expired are displaced first, then the least recently used; pinned and leased
     /// ones stay. Cannot be put `durable`.
     case memoryOnly = 2
-
-    /// The name.
-    public var description: String {
-        switch self {
-        case .permanent: "permanent"
-        case .session: "session"
-        case .memoryOnly: "memoryOnly"
-        }
-    }
 }
 
 /// How long an entry is fresh.

@@ -16,7 +16,7 @@ public struct Timestamp: Hashable, Sendable, Comparable {
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
     /// A moment by its seconds since 1970-01-01 00:00 UTC. Values beyond 290,000 years are cut; infinity is
-    /// `distantFuture`. NaN is the earliest moment, as minus infinity is: nothing was stored before it.
+    /// a moment that never comes. NaN is the earliest moment, as minus infinity is: nothing was stored before it.
     /// - Parameter seconds: negative before 1970.
     public init(seconds: Double) {
         guard seconds.isFinite else {
@@ -30,9 +30,9 @@ public struct Timestamp: Hashable, Sendable, Comparable {
     public var seconds: Double { Double(microseconds) / 1e6 }
 
     /// A moment that never comes.
-    public static let distantFuture = Timestamp(microseconds: .max)
+    package static let distantFuture = Timestamp(microseconds: .max)
 
-    /// The moment `duration` later, cut at `distantFuture`.
+    /// The moment `duration` later, cut where 64 bits end.
     public static func + (moment: Timestamp, duration: Duration) -> Timestamp {
         let (sum, overflow) = moment.microseconds.addingReportingOverflow(duration.microseconds)
         return overflow
@@ -53,7 +53,7 @@ public struct Timestamp: Hashable, Sendable, Comparable {
 }
 
 extension Timestamp: CustomStringConvertible {
-    /// ISO 8601 in UTC, to the second: `2026-11-21T00:39:00Z`; `never` for `distantFuture`.
+    /// ISO 8601 in UTC, to the second: `2026-11-21T00:39:00Z`; `never` for the last moment there is.
     public var description: String {
         if self == .distantFuture { return "never" }
         var seconds = time_t(microseconds.dividedFloor(by: 1_000_000))

@@ -30,7 +30,7 @@ public struct LogCategory: Sendable, Hashable, CaseIterable, CustomStringConvert
 
     /// The category with a name, as `description` gives it; nil if there is none.
     /// - Parameter name: one of those of `allCases`.
-    public init?(name: String) {
+    package init?(name: String) {
         guard let known = Self.allCases.first(where: { $0.description == name }) else { return nil }
         self = known
     }

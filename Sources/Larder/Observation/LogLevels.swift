@@ -55,7 +55,7 @@ public final class LogLevels: Sendable {
     /// Replaces the levels of all categories.
     ///
     /// - Parameter categories: those that have a level of their own from now on.
-    public func set(_ categories: [String: Logger.Level]) {
+    package func set(_ categories: [String: Logger.Level]) {
         state.withLock { state in
             state.categories = categories
             state.settle()

@@ -59,7 +59,7 @@ public struct StoreCounters: Sendable, Hashable {
     }
 
     /// Nothing counted.
-    public init() {}
+    package init() {}
 }
 
 /// A histogram of durations: power-of-two buckets of nanoseconds.
@@ -81,7 +81,7 @@ public struct LatencyHistogram: Sendable, Hashable {
     }
 
     /// Nothing measured.
-    public init() {}
+    package init() {}
 
     init(sum: UInt64, counts: [UInt64]) {
         total = .nanoseconds(Int64(clamping: sum))

@@ -1,37 +1,20 @@
-/// The events of a store, in the order in which they happened: the result of `Store.events(buffering:)`.
-///
-/// For one reader: two iterators of one sequence would share its events. It ends when the store is closed and the
-/// remaining events have been read, and in a cancelled task. Dropping the sequence and its iterator ends the
-/// subscription.
-public struct StoreEvents: AsyncSequence, Sendable {
-    /// An event.
-    public typealias Element = StoreEvent
-    /// None: the sequence does not throw.
-    public typealias Failure = Never
-
+/// The events of a store, in the order in which they happened.
+private struct StoreEvents: AsyncSequence, Sendable {
     private let subscription: Subscription
 
     init(_ buffer: EventBuffer, _ audience: Audience) {
         subscription = Subscription(buffer: buffer, audience: audience)
     }
 
-    /// Starts with the oldest event that nothing has read.
-    public func makeAsyncIterator() -> Iterator { Iterator(subscription: subscription) }
+    func makeAsyncIterator() -> Iterator { Iterator(subscription: subscription) }
 
-    /// The position of the reader.
-    public struct Iterator: AsyncIteratorProtocol {
-        /// None: the sequence does not throw.
-        public typealias Failure = Never
-
+    struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: Subscription
 
-        /// The next event, as soon as there is one; nil if the store was closed, and in a cancelled task.
-        public func next() async -> StoreEvent? { await subscription.buffer.next() }
+        func next() async -> StoreEvent? { await subscription.buffer.next() }
 
         /// As above. The actor is not used: no state of it is touched.
-        public func next(isolation actor: isolated (any Actor)?) async -> StoreEvent? {
-            await subscription.buffer.next()
-        }
+        func next(isolation actor: isolated (any Actor)?) async -> StoreEvent? { await subscription.buffer.next() }
     }
 
     /// Ends with the last of the sequence and its iterators.
@@ -65,8 +48,10 @@ extension Store {
     /// Without a reader an event costs one test of a flag. Several stores of one path in this process have the same
     /// events. Safe from any thread.
     /// - Parameter capacity: the most events to keep; 1 or more. Default: 256.
-    /// - Returns: a sequence for one reader. It ends when this store is closed, and in a cancelled task.
-    public func events(buffering capacity: Int = 256) -> StoreEvents {
+    /// - Returns: the events in order, for one reader: two iterators of one sequence would share them. It ends when
+    ///   this store is closed and the remaining events have been read, and in a cancelled task. Dropping the sequence
+    ///   and its iterator ends the subscription.
+    public func events(buffering capacity: Int = 256) -> some AsyncSequence<StoreEvent, Never> & Sendable {
         let buffer = EventBuffer(handle: handle, capacity: max(1, capacity))
         engine.audience.add(buffer)
         if isOver { buffer.end() }

@@ -103,42 +103,32 @@ public struct Body: Sendable {
     /// - Parameter body: gets the descriptor, which is valid inside it only.
     /// - Returns: the result of `body`; nil for a body in memory.
     /// - Throws: the errors of `body`.
-    public func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
+    package func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
         guard case .file(let descriptor, _) = storage else { return nil }
         return try body(FileDescriptor(rawValue: descriptor.raw))
     }
 
     /// The body piece by piece, read on a thread that may wait for the disk. Only one piece is in memory at a time.
     /// - Parameter size: bytes a piece; 1 or more. Default: 256 KiB.
-    public func chunks(ofSize size: ByteCount = .kibibytes(256)) -> BodyChunks {
+    /// - Returns: pieces in order. Reading one throws as `bytes()`, and `CancellationError` in a cancelled task.
+    public func chunks(ofSize size: ByteCount = .kibibytes(256)) -> some AsyncSequence<[UInt8], any Error> & Sendable {
         BodyChunks(body: self, size: max(1, size.bytes))
     }
 }
 
 /// The pieces of a body, in order.
-public struct BodyChunks: AsyncSequence, Sendable {
-    /// A piece.
-    public typealias Element = [UInt8]
-
+private struct BodyChunks: AsyncSequence, Sendable {
     let body: Body
     let size: Int64
 
-    /// Starts at the first piece.
-    public func makeAsyncIterator() -> Iterator { Iterator(body: body, size: size) }
+    func makeAsyncIterator() -> Iterator { Iterator(body: body, size: size) }
 
-    /// The position of the reader.
-    public struct Iterator: AsyncIteratorProtocol {
+    struct Iterator: AsyncIteratorProtocol {
         let body: Body
         let size: Int64
-        private var offset: Int64 = 0
+        var offset: Int64 = 0
 
-        init(body: Body, size: Int64) {
-            self.body = body
-            self.size = size
-        }
-
-        /// The next piece; nil at the end. Errors as `Body.bytes()`; `CancellationError` in a cancelled task.
-        public mutating func next() async throws -> [UInt8]? {
+        mutating func next() async throws -> [UInt8]? {
             guard offset < body.length.bytes else { return nil }
             let range = offset..<Swift.min(offset + size, body.length.bytes)
             offset = range.upperBound

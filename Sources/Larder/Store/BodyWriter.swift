@@ -58,12 +58,19 @@ public final class BodyWriter: @unchecked Sendable {
 
     deinit { cancel() }
 
-    /// Appends bytes. Waits for the disk if the body is in a file, and displaces other entries if the budget is full.
+    /// Appends the bytes of a collection, without a copy if they are contiguous. Waits for the disk if the body is in a
+    /// file, and displaces other entries if the budget is full.
     /// - Parameter bytes: the next bytes of the body; not used after the call.
     /// - Throws: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`,
     ///   `io`, `closed` (committed or cancelled before). After an error the writer is cancelled and leaves nothing
     ///   behind.
-    public func write(_ bytes: UnsafeRawBufferPointer) throws {
+    public func write(_ bytes: some Collection<UInt8>) throws {
+        let isDone: Void? = try bytes.withContiguousStorageIfAvailable { try write(UnsafeRawBufferPointer($0)) }
+        if isDone == nil { try Array(bytes).withUnsafeBytes { try write($0) } }
+    }
+
+    /// As `write` of a collection.
+    package func write(_ bytes: UnsafeRawBufferPointer) throws {
         try turn.locked { try appendOrDrop(bytes) }
     }
 
@@ -77,26 +84,12 @@ public final class BodyWriter: @unchecked Sendable {
         }
     }
 
-    /// Appends bytes. Meaning and errors are those of `write(_:)` for a buffer.
-    /// - Parameter bytes: the next bytes of the body.
-    public func write(_ bytes: [UInt8]) throws {
-        try bytes.withUnsafeBytes { try write($0) }
-    }
-
-    /// Appends the bytes of a collection, without a copy if they are contiguous. Meaning and errors are those of
-    /// `write(_:)` for a buffer.
-    /// - Parameter bytes: the next bytes of the body.
-    public func write(_ bytes: some Collection<UInt8>) throws {
-        let isDone: Void? = try bytes.withContiguousStorageIfAvailable { try write(UnsafeRawBufferPointer($0)) }
-        if isDone == nil { try write(Array(bytes)) }
-    }
-
-    /// Appends the bytes of a span. Meaning and errors are those of `write(_:)` for a buffer.
+    /// Appends the bytes of a span. Meaning and errors are those of `write(_:)` for a collection.
     /// - Parameter bytes: the next bytes of the body; not used after the call.
     public func write(_ bytes: RawSpan) throws { try bytes.withUnsafeBytes { try write($0) } }
 
-    /// Appends the bytes of a collection, on a thread that may wait for the disk. Meaning and errors are those of
-    /// `write(_:)` for a buffer.
+    /// Appends the bytes of a collection, on a thread that may wait for the disk. Meaning and errors are those of the
+    /// synchronous form.
     /// - Parameter bytes: the next bytes of the body.
     public func write(_ bytes: some Collection<UInt8> & Sendable) async throws {
         try await IOPool.shared.run { [self] in try write(bytes) }

@@ -16,9 +16,22 @@ public struct Budget: Sendable, Hashable {
     /// KiB, 4 MiB if it has 16 KiB (Apple silicon).
     public static var minimumBytes: ByteCount { leastBytes(pageSize: systemPageSize) }
 
-    /// Bytes per page of the index that this budget is for; of a new index until one says otherwise. Not a limit, and
-    /// no part of the value.
-    var pageSize = Budget.systemPageSize
+    /// Bytes per page of the index that this budget is for; of a new index until one says otherwise.
+    var pageSize: Int {
+        get { page.size }
+        set { page.size = newValue }
+    }
+
+    private var page = Page()
+
+    /// Not a limit: budgets for indexes with other pages are equal if their limits are.
+    private struct Page: Hashable {
+        var size = Budget.systemPageSize
+
+        static func == (first: Page, second: Page) -> Bool { true }
+
+        func hash(into hasher: inout Hasher) {}
+    }
 
     static let systemPageSize = min(max(Int(sysconf(Int32(_SC_PAGESIZE))), 4096), 65536)
 
@@ -90,20 +103,6 @@ public struct Budget: Sendable, Hashable {
         if bytes == .unlimited { return (Int(clamping: limit.bytes), Self.largestBatch) }
         let memory = min(limit.bytes, max(bytes.bytes / 32, 128 << 10))
         return (Int(clamping: memory), Int(min(changesInHeadroom, Int64(Self.largestBatch))))
-    }
-
-    /// Compares the limits alone.
-    public static func == (first: Budget, second: Budget) -> Bool {
-        first.bytes == second.bytes && first.entries == second.entries && first.largestEntry == second.largestEntry
-            && first.freeDiskFloor == second.freeDiskFloor
-    }
-
-    /// Hashes the limits alone.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(bytes)
-        hasher.combine(entries)
-        hasher.combine(largestEntry)
-        hasher.combine(freeDiskFloor)
     }
 
     /// The bytes that puts may fill.

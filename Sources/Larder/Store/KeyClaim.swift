@@ -54,6 +54,6 @@ extension Store {
 
     /// True if a living process other than this one has claimed a key.
     package func isClaimedElsewhere(_ key: Key) async throws -> Bool {
-        try await perform { [self] in try isClaimed(key) }
+        try await performShort { [self] in try isClaimed(key) }
     }
 }

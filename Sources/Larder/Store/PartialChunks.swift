@@ -8,24 +8,26 @@ extension PartialBody {
     /// - Returns: pieces of at most 256 KiB, each as soon as it is stored. Reading throws `incomplete` if the writer
     ///   gave the body up or died before it added the next byte, `gone` if the body was removed, displaced or replaced,
     ///   `io`, `closed`, and `CancellationError` in a cancelled task.
-    public func follow(from offset: Int64 = 0) -> PartialChunks {
+    public func follow(from offset: Int64 = 0) -> some AsyncSequence<[UInt8], any Error> & Sendable {
+        chunks(from: offset)
+    }
+
+    /// As `follow(from:)`, for callers that name the type.
+    package func chunks(from offset: Int64) -> PartialChunks {
         PartialChunks(body: self, offset: min(max(0, offset), Store.maximumLength))
     }
 }
 
 /// The pieces of a body in progress, in order, as they arrive. See ``PartialBody/follow(from:)``.
-public struct PartialChunks: AsyncSequence, Sendable {
-    /// A piece.
-    public typealias Element = [UInt8]
-
+package struct PartialChunks: AsyncSequence, Sendable {
     let body: PartialBody
     let offset: Int64
 
     /// Starts at the offset.
-    public func makeAsyncIterator() -> Iterator { Iterator(body, offset) }
+    package func makeAsyncIterator() -> Iterator { Iterator(body, offset) }
 
     /// The position of the reader.
-    public struct Iterator: AsyncIteratorProtocol, Sendable {
+    package struct Iterator: AsyncIteratorProtocol, Sendable {
         private let body: PartialBody
         private var offset: Int64
         private var available: StoredRanges
@@ -49,7 +51,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
         }
 
         /// The next piece; nil at the end.
-        public mutating func next() async throws -> [UInt8]? {
+        package mutating func next() async throws -> [UInt8]? {
             while true {
                 try Task.checkCancellation()
                 let end = Swift.min(available.end(from: offset), offset + Self.size)

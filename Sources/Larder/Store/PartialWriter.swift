@@ -42,40 +42,27 @@ public final class PartialWriter: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Writes a range of the body. Waits for the disk, and displaces other entries if the budget is full.
+    /// Writes a range of the body, without a copy if the bytes are contiguous. Waits for the disk, and displaces other
+    /// entries if the budget is full.
     /// - Parameters:
     ///   - bytes: the bytes of the range; not used after the call. They are not compared with bytes already stored.
     ///   - offset: the position of the first byte, 0 or more.
     /// - Throws: `lengthMismatch` (beyond the total length), `tooLarge` (over the largest entry or the budget, or more
     ///   than 1,024 separate ranges), `noSpace`, `io`, `invalidArgument`: the writer can still be used. `gone` (the
     ///   body was removed, displaced or replaced), `closed`: it cannot.
-    public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+    public func write(_ bytes: some Collection<UInt8>, at offset: Int64) throws {
         try work.inTurn { try writeInTurn(bytes, at: offset) }
     }
 
-    /// Writes a range of the body, without a copy if the bytes are contiguous. Meaning and errors are those of
-    /// `write(_:at:)` for a buffer.
-    public func write(_ bytes: some Collection<UInt8>, at offset: Int64) throws {
-        let isDone: Void? = try bytes.withContiguousStorageIfAvailable {
-            try write(UnsafeRawBufferPointer($0), at: offset)
-        }
-        if isDone == nil { try Array(bytes).withUnsafeBytes { try write($0, at: offset) } }
-    }
-
-    /// Writes a range of the body. Meaning and errors are those of `write(_:at:)` for a buffer.
+    /// Writes a range of the body. Meaning and errors are those of `write(_:at:)` for a collection.
     public func write(_ bytes: RawSpan, at offset: Int64) throws {
-        try bytes.withUnsafeBytes { try write($0, at: offset) }
+        try bytes.withUnsafeBytes { bytes in try work.inTurn { try writeInTurn(bytes, at: offset) } }
     }
 
-    /// Writes a range of the body, on a thread that may wait for the disk. Meaning and errors are those of
-    /// `write(_:at:)` for a buffer. It runs to its end even if the task is cancelled.
+    /// Writes a range of the body, on a thread that may wait for the disk. Meaning and errors are those of the
+    /// synchronous form. It runs to its end even if the task is cancelled.
     public func write(_ bytes: some Collection<UInt8> & Sendable, at offset: Int64) async throws {
-        try await work.inTurn(on: IOPool.shared) { [self] in
-            let isDone: Void? = try bytes.withContiguousStorageIfAvailable {
-                try writeInTurn(UnsafeRawBufferPointer($0), at: offset)
-            }
-            if isDone == nil { try Array(bytes).withUnsafeBytes { try writeInTurn($0, at: offset) } }
-        }
+        try await work.inTurn(on: IOPool.shared) { [self] in try writeInTurn(bytes, at: offset) }
     }
 
     /// Replaces the metadata, tags, lifetime, pin and durability that the writer was made with, now and for `commit()`.
@@ -206,6 +193,13 @@ public final class PartialWriter: @unchecked Sendable {
     }
 
     // MARK: In turn
+
+    private func writeInTurn(_ bytes: some Collection<UInt8>, at offset: Int64) throws {
+        let isDone: Void? = try bytes.withContiguousStorageIfAvailable {
+            try writeInTurn(UnsafeRawBufferPointer($0), at: offset)
+        }
+        if isDone == nil { try Array(bytes).withUnsafeBytes { try writeInTurn($0, at: offset) } }
+    }
 
     private func writeInTurn(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         try store.requireOpen()

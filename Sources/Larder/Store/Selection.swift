@@ -45,10 +45,6 @@ public struct Selection: Sendable, Hashable {
     /// - Parameter keys: whole keys.
     public static func keys(_ keys: Set<Key>) -> Selection { Selection(.keys(keys)) }
 
-    /// Every entry but those with these keys.
-    /// - Parameter keys: whole keys.
-    public static func allExcept(_ keys: Set<Key>) -> Selection { !.keys(keys) }
-
     /// Keys that start with these bytes.
     /// - Parameter prefix: the first bytes of the keys.
     public static func prefix(_ prefix: Key) -> Selection { Selection(.prefix(prefix)) }

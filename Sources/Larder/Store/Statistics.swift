@@ -34,27 +34,17 @@ public struct Statistics: Sendable, Hashable {
     public var counters = StoreCounters()
 
     /// Bytes that sharing bodies saves: `logicalBytes` less `storedBytes`.
-    public var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }
+    package var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }
 }
 
 extension Store {
     /// The size of the store. Commits the pending changes of this process first, so that the figures are exact. O(1) in
     /// the entries; the few files in `staging/`, `trash/` and `quarantine/` are examined.
     /// - Throws: `closed`, `io`, `readersFull`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func statistics() throws -> Statistics {
         try requireOpen()
         engine.commitPending()
         return try engine.statistics()
-    }
-
-    /// The size of the store, exact.
-    ///
-    /// Meaning and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
-    public func statistics() async throws -> Statistics {
-        try Task.checkCancellation()
-        try requireOpen()
-        await engine.commitPending()
-        let engine = engine
-        return try await IOPool.shared.run { try engine.statistics() }
     }
 }

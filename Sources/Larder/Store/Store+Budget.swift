@@ -12,17 +12,10 @@ extension Store {
     /// - Throws: `invalidArgument` (see `Budget`); `noSpace` if the pinned or leased entries alone exceed the new
     ///   limits, or the disk is too full to displace: the limits are set anyway, and puts throw `noSpace` until there
     ///   is room. Setting the same limits again makes them hold. `closed`, `readOnly`, `io`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func setBudget(_ budget: Budget) throws {
         let writing = try writing()
         engine.commitPending()
         try writing.roomMaker.set(budget)
-    }
-
-    /// Changes the limits, for every process that uses the store, and displaces until they hold.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    public func setBudget(_ budget: Budget) async throws {
-        try Task.checkCancellation()
-        try await IOPool.long.run { [self] in try setBudget(budget) }
     }
 }

@@ -1,37 +1,4 @@
 extension Store {
-    // MARK: Bytes of other types
-
-    /// Stores the bytes of a collection: `Data`, a slice, `ByteBufferView`, `String.utf8`. Meaning, result and errors
-    /// are those of `put(_:for:_:digest:)` for an array.
-    ///
-    /// Contiguous bytes over the inline threshold are written to their file without a copy; others are copied once.
-    @discardableResult
-    public func put(
-        _ body: some Collection<UInt8>, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
-    ) throws -> Digest {
-        let began = engine.uptime.uptime()
-        return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
-    }
-
-    /// Stores the bytes of a collection under `key`, replacing any entry there.
-    ///
-    /// Meaning, result and errors are those of `put(_:for:_:digest:)` for an array. Waiting for disks and commits holds
-    /// no thread of the cooperative pool.
-    @discardableResult
-    public func put(
-        _ body: some Collection<UInt8> & Sendable, for key: Key, _ options: PutOptions = PutOptions(),
-        digest: Digest? = nil
-    ) async throws -> Digest {
-        try Task.checkCancellation()
-        let began = engine.uptime.uptime()
-        // Short ones stay in memory until the commit, and nothing waits.
-        let put =
-            try body.count <= inlineLimit(engine.budget())
-            ? makePut(of: body, key, options, .computed(declared: digest))
-            : await IOPool.shared.run { [self] in try makePut(of: body, key, options, .computed(declared: digest)) }
-        return try await complete(put, since: began).digest
-    }
-
     /// Stores the bytes of a span under `key`, replacing any entry there. The memory need not outlive the call.
     ///
     /// Readers of this process see the entry immediately; the index has it with the next commit
@@ -58,7 +25,8 @@ extension Digest {
     /// - Parameter body: the bytes; may be empty.
     /// - Complexity: O(length).
     public static func of(_ body: some Collection<UInt8>) -> Digest {
-        body.withContiguousStorageIfAvailable { of(UnsafeRawBufferPointer($0)) } ?? of(Array(body))
+        body.withContiguousStorageIfAvailable { of(UnsafeRawBufferPointer($0)) }
+            ?? Array(body).withUnsafeBytes { of($0) }
     }
 
     /// The SHA-256 of the bytes of a span.

@@ -19,7 +19,7 @@ public struct CollectionReport: Sendable, Hashable {
     public var allocatedAfter = ByteCount.zero
 
     /// An empty report.
-    public init() {}
+    package init() {}
 
     /// Bytes given back to the file system.
     public var freedBytes: ByteCount { ByteCount(allocatedBefore.bytes - allocatedAfter.bytes) }
@@ -55,6 +55,7 @@ extension Store {
     /// - Returns: the findings and the changes made.
     /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, the errors of `progress`, and `CancellationError`
     ///   in a cancelled task. Changes made before that stay.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     @discardableResult
     public func collect(
         dryRun: Bool = false, compact: Bool = false,
@@ -89,19 +90,5 @@ extension Store {
         collector.report.allocatedAfter = try engine.statistics().allocatedBytes
         if dryRun { collector.report.allocatedAfter = collector.estimatedAfter }
         return collector.report
-    }
-
-    /// Puts the store in order while others use it.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    /// Cancelling the task stops it with `CancellationError`.
-    @discardableResult
-    public func collect(
-        dryRun: Bool = false, compact: Bool = false,
-        progress: @escaping @Sendable (CollectionStep, CollectionReport) throws -> Void = { _, _ in }
-    ) async throws -> CollectionReport {
-        try await IOPool.long.runCancellable { [self] in
-            try collect(dryRun: dryRun, compact: compact, progress: progress)
-        }
     }
 }

@@ -11,13 +11,8 @@ extension Store {
     /// - Complexity: O(log n) in the bodies.
     /// - Parameter digest: SHA-256 of the body.
     /// - Throws: `closed`, `io`, `readersFull`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func contains(digest: Digest) throws -> Bool { try missing(of: [digest]).isEmpty }
-
-    /// True if there is content with a digest.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool.
-    public func contains(digest: Digest) async throws -> Bool { try await missing(of: [digest]).isEmpty }
 
     /// The digests without content, in the order given, by one snapshot of the index.
     ///
@@ -25,18 +20,11 @@ extension Store {
     /// - Complexity: O(k log n) for k digests.
     /// - Parameter digests: SHA-256 of bodies; one that is given twice is looked up twice.
     /// - Throws: `closed`, `io`, `readersFull`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
         try requireOpen()
         engine.commitPending(touches: false)
         return try engine.bodies.missing(Array(digests))
-    }
-
-    /// The digests without content, in the order given, by one snapshot of the index.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool.
-    public func missing(of digests: some Sequence<Digest>) async throws -> [Digest] {
-        try await missing(of: digests, lengths: [:])
     }
 
     /// As above; content whose length differs from that in `lengths` is also missing.
@@ -56,6 +44,7 @@ extension Store {
     /// this process.
     /// - Parameter digest: SHA-256 of the body.
     /// - Throws: `closed`, `io`, `readersFull`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func body(digest: Digest) throws -> Body? {
         try requireOpen()
         engine.commitPending(touches: false)
@@ -66,7 +55,7 @@ extension Store {
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.
-    public func body(digest: Digest) async throws -> Body? {
+    package func body(digest: Digest) async throws -> Body? {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
@@ -79,21 +68,10 @@ extension Store {
     /// Each large body that is kept keeps a descriptor open. Waits for puts that are under way in this process.
     /// - Parameter digests: SHA-256 of bodies.
     /// - Throws: `closed`, `io`, `readersFull`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func bodies(digests: [Digest]) throws -> [Body?] {
         try requireOpen()
         engine.commitPending(touches: false)
         return try engine.bodies.bodies(digests)
-    }
-
-    /// The contents with many digests, by one snapshot of the index; nil in place of each that is missing.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool.
-    public func bodies(digests: [Digest]) async throws -> [Body?] {
-        try Task.checkCancellation()
-        try requireOpen()
-        await engine.commitPending(touches: false)
-        let engine = engine
-        return try await IOPool.shared.run { try engine.bodies.bodies(digests) }
     }
 }

@@ -35,6 +35,7 @@ extension Store {
     /// - Throws: the errors of `put`; `invalidArgument` if `path` is not a regular file; `lengthMismatch` if it changed
     ///   during the call; `io` if a moved file cannot be removed: then the entry is stored, and the file stays. After
     ///   every other error the file is also where it was.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     @discardableResult
     public func adopt(
         _ path: some PathConvertible, for key: Key, _ options: PutOptions = PutOptions(),
@@ -55,19 +56,6 @@ extension Store {
         try adoption.finish()
         engine.notePut(since: began)
         return (put.digest, Int64(put.length))
-    }
-
-    /// Stores the file at `path` under `key` without passing its bytes through the caller.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    /// Waiting for the commit holds no thread. Cancelling the task stops the copy with `CancellationError`; then
-    /// nothing is stored.
-    @discardableResult
-    public func adopt(
-        _ path: some PathConvertible, for key: Key, _ options: PutOptions = PutOptions(),
-        method: TransferMethod = .copy, digest: Digest? = nil
-    ) async throws -> Digest {
-        try await adopted(path.filePath(), for: key, options, method: method, digest: digest).digest
     }
 
     /// As `adopt`; also returns the number of bytes stored.
@@ -98,6 +86,7 @@ extension Store {
     ///   - method: `copy` (the default), or `link` for a file that no one writes to.
     /// - Returns: false if there is no fresh entry.
     /// - Throws: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`: then no part of the file is left.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     @discardableResult
     public func export(_ key: Key, to path: some PathConvertible, method: TransferMethod = .copy) throws -> Bool {
         let path = try path.filePath()
@@ -146,15 +135,6 @@ extension Store {
         // A file system without hard links.
         let renamed = FileSystem.rename(path: temporary, to: path)
         if renamed != 0 { throw .system("rename", renamed, path: path) }
-    }
-
-    /// Writes the body of `key` to a new file at `path`.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    @discardableResult
-    public func export(_ key: Key, to path: some PathConvertible, method: TransferMethod = .copy) async throws -> Bool {
-        try Task.checkCancellation()
-        return try await IOPool.long.runCancellable { [self] in try export(key, to: path, method: method) }
     }
 }
 

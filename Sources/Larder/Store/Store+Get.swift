@@ -43,21 +43,10 @@ extension Store {
     ///   - keys: one that is given twice is looked up twice.
     ///   - includingExpired: true returns expired entries that are still there.
     /// - Throws: `closed`, `io`, `readersFull`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func get(_ keys: [Key], includingExpired: Bool = false) throws -> [Entry?] {
         try requireOpen()
         return try engine.lookups.get(keys, visibility(includingExpired))
-    }
-
-    /// The entries under many keys, by one snapshot of the index: the changes of one commit are seen together, or not
-    /// at all.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool.
-    public func get(_ keys: [Key], includingExpired: Bool = false) async throws -> [Entry?] {
-        try Task.checkCancellation()
-        try requireOpen()
-        let (engine, visibility) = (engine, visibility(includingExpired))
-        return try await IOPool.shared.run { try engine.lookups.get(keys, visibility) }
     }
 
     /// The result of a lookup that does not wait.
@@ -135,19 +124,11 @@ extension Store {
     /// - Complexity: O(log n) in the entries, and O(k) in the leases on the entry, its tags and its content.
     /// - Parameter key: the key of the entry.
     /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func attributes(of key: Key) throws -> Attributes? {
         try requireOpen()
         engine.commitPending()
         return try engine.lookups.attributes(of: key, visibility(true))
-    }
-
-    /// As the synchronous form, without holding a thread of the cooperative pool.
-    public func attributes(of key: Key) async throws -> Attributes? {
-        try Task.checkCancellation()
-        try requireOpen()
-        await engine.commitPending()
-        let (engine, visibility) = (engine, visibility(true))
-        return try await IOPool.shared.run { try engine.lookups.attributes(of: key, visibility) }
     }
 
     /// True until the entry's lifetime is over, by the store's clock: as long as `get` without `includingExpired` would

@@ -98,6 +98,7 @@ extension Store {
     ///   - durability: the durability of the pin. Nil (the default): as `Configuration.durability` says.
     /// - Returns: the number of entries that have the tag now and that this store sees.
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     @discardableResult
     public func pin(tag: String, durability: Durability? = nil) throws -> Int {
         try PutOptions.validate(callersTag: tag)
@@ -129,13 +130,6 @@ extension Store {
         return count + inMemory(tag)
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk.
-    @discardableResult
-    public func pin(tag: String, durability: Durability? = nil) async throws -> Int {
-        try Task.checkCancellation()
-        return try await IOPool.long.run { [self] in try pin(tag: tag, durability: durability) }
-    }
-
     /// Undoes `pin(tag:)`. Entries that are pinned themselves or by another tag stay pinned.
     ///
     /// - Complexity: O(k log n) for k entries with the tag, in several transactions; it waits for each.
@@ -144,6 +138,7 @@ extension Store {
     ///   - durability: the durability of the change. Nil (the default): as `Configuration.durability` says.
     /// - Returns: the number of entries that have the tag and that this store sees.
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     @discardableResult
     public func unpin(tag: String, durability: Durability? = nil) throws -> Int {
         try PutOptions.validate(callersTag: tag)
@@ -164,13 +159,6 @@ extension Store {
         try writing().watermarks.steer()
         try settle(durability)
         return count + inMemory(tag)
-    }
-
-    /// As the synchronous form, on a thread that may wait for the disk. It runs to its end even if the task is
-    /// cancelled.
-    @discardableResult
-    public func unpin(tag: String, durability: Durability? = nil) async throws -> Int {
-        try await IOPool.long.run { [self] in try unpin(tag: tag, durability: durability) }
     }
 
     private func inMemory(_ tag: String) -> Int {

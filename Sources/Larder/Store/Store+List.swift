@@ -15,7 +15,13 @@ extension Store {
     /// - Parameter selection: the entries to list. Default: all.
     /// - Throws: `closed`, `io`; and while the sequence is read `closed`, `io`, `corruption`, and `CancellationError`
     ///   in a cancelled task.
-    public func entries(_ selection: Selection = .all) throws -> Entries {
+    public func entries(
+        _ selection: Selection = .all
+    ) throws -> some AsyncSequence<Attributes, any Error> & Sendable {
+        try listing(selection)
+    }
+
+    private func listing(_ selection: Selection) throws -> Entries {
         try requireOpen()
         return Entries(store: self, filter: try engine.descriptions.filter(selection, version: version))
     }
@@ -23,6 +29,7 @@ extension Store {
     /// The keys of the selected entries, in the order of `entries`. All of them are in memory at once.
     /// - Parameter selection: the entries to list. Default: all.
     /// - Throws: `closed`, `io`, `corruption`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func keys(_ selection: Selection = .all) throws -> [Key] {
         var keys: [Key] = []
         try forEach(selection) { keys.append($0.key) }
@@ -34,49 +41,26 @@ extension Store {
     ///   - selection: the entries to visit. Default: all.
     ///   - body: may call the store. Throw from it to stop.
     /// - Throws: `closed`, `io`, `corruption`, and the errors of `body`.
+    @available(*, noasync, message: "Read `entries`, or use `perform`, which waits off the cooperative threads.")
     public func forEach(_ selection: Selection = .all, _ body: (Attributes) throws -> Void) throws {
-        var batches = try entries(selection).makeBatches()
+        var batches = try listing(selection).makeBatches()
         engine.commitPending()
         while let batch = try batches.next() {
             for attributes in batch { try body(attributes) }
         }
     }
-
-    /// As the synchronous form, on a thread that may wait for the disk. Cancelling the task stops it.
-    public func keys(_ selection: Selection = .all) async throws -> [Key] {
-        try await IOPool.long.runCancellable { [self] in
-            var keys: [Key] = []
-            try forEach(selection) { keys.append($0.key) }
-            return keys
-        }
-    }
-
-    /// As the synchronous form: the index is read on a thread that may wait for the disk, and `body` runs on the
-    /// caller's actor. Cancelling the task stops it with `CancellationError`.
-    public func forEach(
-        _ selection: Selection = .all, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Attributes) throws -> Void
-    ) async throws {
-        var iterator = try entries(selection).makeAsyncIterator()
-        while let attributes = try await iterator.next() { try body(attributes) }
-    }
 }
 
 /// Selected entries of a store, as an asynchronous sequence.
-public struct Entries: AsyncSequence, Sendable {
-    /// An entry's attributes.
-    public typealias Element = Attributes
-
+private struct Entries: AsyncSequence, Sendable {
     let store: Store
     let filter: EntryFilter
 
-    /// Starts with the first key.
-    public func makeAsyncIterator() -> Iterator { Iterator(batches: makeBatches()) }
+    func makeAsyncIterator() -> Iterator { Iterator(batches: makeBatches()) }
 
     func makeBatches() -> Batches { Batches(store: store, walk: EntryWalk(filter)) }
 
-    /// The position of the listing.
-    public struct Iterator: AsyncIteratorProtocol {
+    struct Iterator: AsyncIteratorProtocol {
         private var batches: Batches
         private var hasBegun = false
         private var batch: [Attributes] = []
@@ -84,9 +68,7 @@ public struct Entries: AsyncSequence, Sendable {
 
         init(batches: Batches) { self.batches = batches }
 
-        /// The next entry; nil after the last.
-        /// - Throws: `io`, `closed`, `corruption`, and `CancellationError` in a cancelled task.
-        public mutating func next() async throws -> Attributes? {
+        mutating func next() async throws -> Attributes? {
             while position == batch.count {
                 try Task.checkCancellation()
                 if !hasBegun {

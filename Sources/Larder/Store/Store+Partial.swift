@@ -23,6 +23,7 @@ extension Store {
     ///   ``PartialWriter/suspend()`` does.
     /// - Throws: `locked` (another writer, of this process or another, is writing the body: follow it),
     ///   `invalidArgument`, `tooLarge`, `noSpace`, `closed`, `readOnly`, `io`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func partialWriter(
         for key: Key, _ options: PutOptions = PutOptions(), total: ByteCount? = nil, digest: Digest? = nil
     ) throws -> PartialWriter {
@@ -56,25 +57,13 @@ extension Store {
         return PartialWriter(store: self, work: work, options: options, digest: digest)
     }
 
-    /// A writer for the body of `key` that may write its ranges in any order.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool.
-    public func partialWriter(
-        for key: Key, _ options: PutOptions = PutOptions(), total: ByteCount? = nil, digest: Digest? = nil
-    ) async throws -> PartialWriter {
-        try Task.checkCancellation()
-        return try await IOPool.shared.run { [self] in
-            try partialWriter(for: key, options, total: total, digest: digest)
-        }
-    }
-
     /// The body in progress under `key`, as far as it is stored now; nil if there is none. Counts as a use of the
     /// entry, but not as a lookup.
     /// - Parameter key: the key that its writer was made for.
     /// - Returns: a view of the bytes stored at the moment of the call. It stays readable whatever happens to the
     ///   entry.
     /// - Throws: `invalidArgument`, `tooLarge` (the key), `closed`, `io`, `readersFull`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func partialBody(of key: Key) throws -> PartialBody? {
         try requireOpen()
         try key.validate()
@@ -100,15 +89,6 @@ extension Store {
         case .miss: return .miss
         case .due: return .due
         }
-    }
-
-    /// The body in progress under `key`, as far as it is stored now; nil if there is none.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool.
-    public func partialBody(of key: Key) async throws -> PartialBody? {
-        try Task.checkCancellation()
-        return try await IOPool.shared.run { [self] in try partialBody(of: key) }
     }
 }
 

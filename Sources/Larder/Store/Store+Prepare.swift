@@ -43,10 +43,11 @@ extension Store {
 
     /// A put of bytes that are the caller's: copied only if they stay in memory until the commit.
     func makePut(
-        of body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ source: DigestSource
+        of body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ source: DigestSource,
+        inlineLimit limit: Int64? = nil
     ) throws -> PendingPut {
         let budget = try engine.budget()
-        let limit = inlineLimit(budget)
+        let limit = limit ?? inlineLimit(budget)
         guard options.storagePolicy != .memoryOnly, body.count > limit else {
             return try makePut(of: Array(body), key, options, source, inlineLimit: limit)
         }
@@ -64,14 +65,15 @@ extension Store {
 
     /// A put of any of the forms a body is passed in.
     func makePut(
-        of body: some Collection<UInt8>, _ key: Key, _ options: PutOptions, _ source: DigestSource
+        of body: some Collection<UInt8>, _ key: Key, _ options: PutOptions, _ source: DigestSource,
+        inlineLimit limit: Int64? = nil
     ) throws -> PendingPut {
-        if let array = body as? [UInt8] { return try makePut(of: array, key, options, source) }
+        if let array = body as? [UInt8] { return try makePut(of: array, key, options, source, inlineLimit: limit) }
         let put = try body.withContiguousStorageIfAvailable {
-            try makePut(of: UnsafeRawBufferPointer($0), key, options, source)
+            try makePut(of: UnsafeRawBufferPointer($0), key, options, source, inlineLimit: limit)
         }
         if let put { return put }
-        return try makePut(of: Array(body), key, options, source)
+        return try makePut(of: Array(body), key, options, source, inlineLimit: limit)
     }
 
     func makePut(

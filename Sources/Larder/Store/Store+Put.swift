@@ -11,7 +11,9 @@ extension Store {
     /// goes to a file.
     /// - Complexity: O(length) to hash the body, and O(log n) in the entries at the commit.
     /// - Parameters:
-    ///   - body: the bytes; may be empty.
+    ///   - body: the bytes, of any collection: an array, `Data`, a slice, `String.utf8`; may be empty. An array is kept
+    ///     without a copy until the commit. Other contiguous bytes are copied only up to the inline threshold, and
+    ///     bytes that are not contiguous always.
     ///   - key: the key to store it under, 1 to 65,536 bytes.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
@@ -20,7 +22,7 @@ extension Store {
     ///   put cannot be committed later, `flush(_:)` or `close()` reports it.
     @discardableResult
     public func put(
-        _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
+        _ body: some Collection<UInt8>, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws -> Digest {
         let began = engine.uptime.uptime()
         return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
@@ -32,7 +34,8 @@ extension Store {
     /// of the cooperative pool.
     @discardableResult
     public func put(
-        _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
+        _ body: some Collection<UInt8> & Sendable, for key: Key, _ options: PutOptions = PutOptions(),
+        digest: Digest? = nil
     ) async throws -> Digest {
         try Task.checkCancellation()
         let began = engine.uptime.uptime()

@@ -50,6 +50,7 @@ extension Store {
     /// - Parameter durability: the durability of the removal. Nil (the default): as `Configuration.durability` says.
     /// - Returns: the number of entries removed.
     /// - Throws: `closed`, `readOnly`, `noSpace`, `io`: then nothing was removed.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     @discardableResult
     public func clear(durability: Durability? = nil) throws -> Int {
         let writing = try writing()
@@ -61,13 +62,6 @@ extension Store {
         engine.tell(.cleared(count: onDisk + inMemory))
         try settle(durability)
         return onDisk + inMemory
-    }
-
-    /// As the synchronous form, on a thread that may wait for the disk. It runs to its end even if the task is
-    /// cancelled.
-    @discardableResult
-    public func clear(durability: Durability? = nil) async throws -> Int {
-        try await IOPool.long.run { [self] in try clear(durability: durability) }
     }
 
     /// Removes the selected entries, including pinned ones, in small batches that let others write in between.
@@ -137,16 +131,11 @@ extension Store {
     /// Ends the session: removes every entry of policy `session` that this process put, and those of processes that
     /// died. Waits for the commit of pending changes and of the removal.
     /// - Throws: `closed`, `readOnly`, `noSpace`, `io`.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func endSession() throws {
         let writing = try writing()
         engine.commitPending()
         try writing.recovery.endSession()
         try writing.recovery.sweepDead()
-    }
-
-    /// As the synchronous form, on a thread that may wait for the disk. It runs to its end even if the task is
-    /// cancelled.
-    public func endSession() async throws {
-        try await IOPool.long.run { [self] in try endSession() }
     }
 }

@@ -4,19 +4,14 @@ extension Store {
     /// Number of jobs that stores of this process have moved to another thread since it began.
     package static var pooledJobs: Int { IOPool.shared.jobCount + IOPool.long.jobCount }
 
-    /// Runs `body`, synchronous calls that may wait, on a thread that may wait, so that the cooperative pool does not.
-    package func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+    /// As the public `perform`, for calls that end soon, and whatever happens to the task.
+    package func performShort<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await IOPool.shared.run(body)
     }
 
-    /// As `perform`, for calls whose duration grows with the size of the store.
+    /// As the public `perform`, whatever happens to the task.
     package func performLong<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await IOPool.long.run(body)
-    }
-
-    /// As `performLong`; `body` can ask `Cancellation` if the task was cancelled.
-    package func performCancellable<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-        try await IOPool.long.runCancellable(body)
     }
 
     /// True if the index has an entry that is selected, or a body in progress. Does not wait for pending commits. May

@@ -92,6 +92,26 @@ public final class Store: Sendable {
         return try await IOPool.long.run { try Store(at: path, configuration) }
     }
 
+    /// Runs calls that may wait on a thread that may wait, so that no thread of the cooperative pool does: the
+    /// asynchronous form of all calls that have none of their own.
+    ///
+    ///     let count = try await store.perform { try $0.statistics().entryCount }
+    ///     try await store.perform { try $0.collect(compact: true) }
+    ///
+    /// In a task the compiler asks for it where a call is marked. All stores of the process share two threads for this:
+    /// a third `work` waits for one of them, and so do asynchronous opens, closes and removals of a selection. So let
+    /// `work` make its calls and return, and never let it wait for another task.
+    ///
+    /// `work` also begins in a cancelled task. Cancelling the task ends `collect`, `check`, `adopt`, `export`, `keys`,
+    /// `forEach` and `remove` of a selection in it with `CancellationError`; all other calls run to their end.
+    /// - Parameter work: gets this store.
+    /// - Returns: the result of `work`.
+    /// - Throws: the errors of `work`.
+    @discardableResult
+    public func perform<R: Sendable>(_ work: @escaping @Sendable (Store) throws -> R) async throws -> R {
+        try await IOPool.long.runCancellable { [self] in try work(self) }
+    }
+
     /// The directory.
     public var path: FilePath { engine.path }
 
@@ -124,20 +144,11 @@ public final class Store: Sendable {
     /// - Throws: `closed`, `io`, `noSpace`; and, once, the errors that the relaxed puts and removals of this store
     ///   could not report: those changes are not in the store. `LarderError.keys` has their keys, `failures` the causes
     ///   if there are several.
+    @available(*, noasync, message: "Use `perform`, which waits off the cooperative threads.")
     public func flush(_ durability: Durability = .relaxed) throws {
         try requireOpen()
         engine.commitPending()
         try finishFlush(durability)
-    }
-
-    /// Commits everything put and removed so far by this process, access times included, and syncs the index.
-    ///
-    /// Parameters and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
-    public func flush(_ durability: Durability = .relaxed) async throws {
-        try requireOpen()
-        await engine.commitPending()
-        let pool = durability == .durable ? IOPool.long : IOPool.shared
-        try await pool.run { [self] in try finishFlush(durability) }
     }
 
     private func finishFlush(_ durability: Durability) throws {

@@ -135,15 +135,6 @@ public struct WriteBatch: Sendable {
         operations.append(.change(entry.key, change, .unchanged(.init(entry))))
     }
 
-    /// Gives the entry under `key` a new lifetime, counted from the commit and subject to
-    /// `Configuration.maximumLifetime`. It does not count as an access. Its result is `done`, or `absent`.
-    /// - Parameters:
-    ///   - key: the key of the entry.
-    ///   - lifetime: how long it is fresh.
-    public mutating func extend(_ key: Key, to lifetime: Lifetime) {
-        change(key, EntryChange(lifetime: lifetime))
-    }
-
     /// Counts as an access of the entry under `key`. Its result is `done`, or `absent`.
     /// - Parameter key: the key of the entry.
     public mutating func touch(_ key: Key) { change(key, EntryChange(isAccess: true)) }

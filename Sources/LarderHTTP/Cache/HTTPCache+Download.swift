@@ -33,7 +33,7 @@ extension HTTPCache {
         do {
             response = try await fetch(request, options)
             for try await piece in response.body {
-                try await store.perform { [file] in try file.append(piece) }
+                try await store.performShort { [file] in try file.append(piece) }
             }
             try file.finish()
         } catch {

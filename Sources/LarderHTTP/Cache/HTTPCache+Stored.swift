@@ -45,7 +45,7 @@ extension HTTPCache {
     public func stored(
         _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
     ) async throws -> ResponseSummary? {
-        try await store.perform { [self] in try stored(request, body: body, options) }
+        try await store.performShort { [self] in try stored(request, body: body, options) }
     }
 
     /// The content of the response that a request selects, fresh or stale; nil if none is stored completely. This
@@ -93,7 +93,7 @@ extension HTTPCache {
     ) async throws -> Bool {
         // Another process may replace it meanwhile: then that one is meant.
         for _ in 0..<8 {
-            guard let found = try await store.perform(find) else { return false }
+            guard let found = try await store.performShort(find) else { return false }
             if try await changes.responses.setFreshness(duration, of: found, at: context.now) { return true }
         }
         return false

@@ -24,19 +24,17 @@ package struct StoreHealth: Sendable {
     package func troubles() async -> [StoreTrouble] {
         var troubles = watch.troubles
         do {
-            try await store.perform { [store] in try store.checkPlace() }
+            try await store.performShort { [store] in try store.checkPlace() }
         } catch {
             troubles.append(Self.trouble(.place, error))
         }
         do {
-            for failure in try await store.statistics().failures {
+            for failure in try await store.performShort({ [store] in try store.statistics() }).failures {
                 troubles.append(
                     StoreTrouble(
                         work: .upkeep, code: failure.code, message: "\(failure.work.rawValue): \(failure.message)",
                         count: failure.count))
             }
-        } catch is CancellationError {
-            // It says nothing about the store.
         } catch {
             if !troubles.contains(where: { $0.work == .read }) { troubles.append(Self.trouble(.read, error)) }
         }

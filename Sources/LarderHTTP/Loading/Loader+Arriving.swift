@@ -20,7 +20,7 @@ extension Loader {
     func arriving(_ pending: LoadRequest) async throws -> Arriving {
         guard let primary = pending.primary else { return .nothing }
         let responses = changes.responses
-        let all = try await changes.store.perform { [stalled, search = pending.search] in
+        let all = try await changes.store.performShort { [stalled, search = pending.search] in
             try responses.arriving(primary, search).filter { !stalled.contains($0.part.key) }
         }
         if all.isEmpty { return .nothing }
@@ -36,7 +36,8 @@ extension Loader {
     func forgetAbandoned(_ pending: LoadRequest) async {
         guard let primary = pending.primary else { return }
         let responses = changes.responses
-        _ = try? await changes.store.perform { [search = pending.search] in try responses.arriving(primary, search) }
+        _ = try? await changes.store.performShort { [search = pending.search] in try responses.arriving(primary, search)
+        }
     }
 
     private func answer(
@@ -48,7 +49,7 @@ extension Loader {
             forwarded: pending.forwardedRequest, receivedStatus: stored.head.status.code,
             sentStatus: head.status.code, stored: stored.policy, isCollapsed: true, now: now)
         builder.finish(&head, status)
-        let body = ArrivingBody(part.follow(), total: total, timeout: pending.plan.timeouts.read) {
+        let body = ArrivingBody(part.chunks(from: 0), total: total, timeout: pending.plan.timeouts.read) {
             [self] offset, why in
             if why == .timedOut { stalled.insert(part.key) }
             return try await rest(of: arriving, from: offset, for: pending)
@@ -66,7 +67,7 @@ extension Loader {
         of arriving: ResponseStore.Arriving, from offset: Int64, for pending: LoadRequest
     ) async throws -> ResponseBody {
         let (responses, stored, total) = (changes.responses, arriving.response, arriving.total)
-        let found = try await changes.store.perform { [pending] in
+        let found = try await changes.store.performShort { [pending] in
             try responses.peek(arriving.primary, for: pending.subject.headerFields)
         }
         // The same one by the time that it came.

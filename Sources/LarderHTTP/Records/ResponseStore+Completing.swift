@@ -28,7 +28,7 @@ extension ResponseStore {
     private func completeInTurn(
         _ key: Key, primary: String, storagePolicy: StoragePolicy, isCurrent: @escaping @Sendable () -> Bool
     ) async throws {
-        guard let found = try await store.perform({ [self] in try findOne(key) }), !found.parts.isEmpty,
+        guard let found = try await store.performShort({ [self] in try findOne(key) }), !found.parts.isEmpty,
             case .complete(let total) = found.response.body
         else { return }
         var options = options(
@@ -36,14 +36,16 @@ extension ResponseStore {
         // What is to stay in memory must not be copied into a part on disk.
         if storagePolicy == .memoryOnly { return try await completeInMemory(found, total, primary, options) }
         if let whole = found.parts.lazy.compactMap({ $0.digest(ofWhole: total) }).first {
-            return try await store.perform { [self, options] in _ = try replace(found, total, primary, whole, options) }
+            return try await store.performShort { [self, options] in
+                _ = try replace(found, total, primary, whole, options)
+            }
         }
         let placed = found.parts.filter(\.isInProgress)
         if placed.isEmpty { return try await completeByCopy(found, total, primary, options) }
         options.metadata = StoredPart.placedMetadata
         let content = PartWriters.Content(response: found.response, total: total, isCurrent: isCurrent)
         for candidate in placed.sorted(by: { $0.available.count > $1.available.count }) {
-            let part = try await store.perform { [self, options] in
+            let part = try await store.performShort { [self, options] in
                 try writers.acquire(candidate.part.id, content, at: key, options)
             }
             guard let part else { continue }
@@ -54,7 +56,7 @@ extension ResponseStore {
             } catch {
                 result = .failure(error)
             }
-            try await store.perform { [self] in
+            try await store.performShort { [self] in
                 try writers.release(part, of: key) { try parts(at: key).contains { $0.id == part.id } }
             }
             return try result.get()
@@ -68,7 +70,7 @@ extension ResponseStore {
             var position = gap.lowerBound
             try await copy(found, gap) { [store] piece in
                 let start = position
-                try await store.perform { try part.write(piece, at: start) }
+                try await store.performShort { try part.write(piece, at: start) }
                 position += Int64(piece.count)
             }
         }
@@ -76,7 +78,7 @@ extension ResponseStore {
         guard part.writer.isComplete else { return }
         let digest = try await part.writer.commit()
         part.end()
-        try await store.perform { [self] in
+        try await store.performShort { [self] in
             let isDone = try replace(found, total, primary, digest, options)
             if !isDone, try !parts(at: found.key).contains(where: { $0.id == part.id }) {
                 try store.remove(StoredPart.key(found.key, part.id))
@@ -100,7 +102,7 @@ extension ResponseStore {
             await writer.cancelElsewhere()
             throw error
         }
-        try await store.perform { [self] in
+        try await store.performShort { [self] in
             let result = Result { try replace(found, total, primary, digest, options) }
             try store.remove(key)
             _ = try result.get()
@@ -114,7 +116,7 @@ extension ResponseStore {
         let writer = try store.writer(for: found.key, options, length: ByteCount(total))
         do {
             try await copy(found, 0..<total) { try await writer.write($0) }
-            let isDone = try await store.perform { [self] in
+            let isDone = try await store.performShort { [self] in
                 try lock(primary).locked {
                     guard let whole = try whole(found, total, options, { try store.get($0, includingExpired: true) })
                     else { return false }

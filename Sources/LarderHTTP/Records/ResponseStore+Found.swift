@@ -71,7 +71,7 @@ extension ResponseStore {
         switch try store.peekAtOnce(key) {
         case .hit(let entry): entry
         case .miss: nil
-        case .due: try await store.perform { [store] in try store.peek(key) }
+        case .due: try await store.performShort { [store] in try store.peek(key) }
         }
     }
 
@@ -84,7 +84,7 @@ extension ResponseStore {
         switch try store.lookUpPartial(key) {
         case .hit(let body): body
         case .miss: nil
-        case .due: try await store.partialBody(of: key)
+        case .due: try await store.performShort { [store] in try store.partialBody(of: key) }
         }
     }
 

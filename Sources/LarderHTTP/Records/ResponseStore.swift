@@ -99,7 +99,7 @@ final class ResponseStore: Sendable {
         if due.isEmpty { return try await store.update(found.entry, metadata: metadata, lifetime: lifetime) }
         var batch = WriteBatch()
         batch.update(found.entry, EntryChange(metadata: metadata, lifetime: lifetime))
-        for part in due { batch.extend(part.part.key(found.key), to: lifetime) }
+        for part in due { batch.change(part.part.key(found.key), EntryChange(lifetime: lifetime)) }
         return try await store.write(batch)[0].isSuccess
     }
 

@@ -91,7 +91,7 @@ final class PartSink: Sendable {
     }
 
     fileprivate func write(_ piece: [UInt8]) async throws {
-        try await store.perform { [self] in
+        try await store.performShort { [self] in
             let part: PartWriters.Part
             if let known = self.part {
                 part = known
@@ -120,7 +120,7 @@ final class PartSink: Sendable {
     fileprivate func bytes(in wanted: Range<Int64>) async throws -> [UInt8] {
         guard let part = self.part else { return [] }
         let first = range.lowerBound
-        return try await store.perform {
+        return try await store.performShort {
             try part.writer.bytes(in: (first + wanted.lowerBound)..<(first + wanted.upperBound))
         }
     }

@@ -44,7 +44,7 @@ struct StoreChanges: Sendable {
             await generations.commitsEnd(under: [primary] + (scope.map { [$0.listKey] } ?? []))
             await attempt(primary) {
                 let more = Self.withAdditions(primary)
-                let hasMore = try await store.perform { [responses, store] in
+                let hasMore = try await store.performShort { [responses, store] in
                     _ = try responses.removeAll(primary)
                     if let scope { _ = try responses.removeShared(scope) }
                     // Usually there is none. The removal waits for a commit, and for long jobs.

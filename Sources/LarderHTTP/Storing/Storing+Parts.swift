@@ -14,7 +14,7 @@ extension Storing {
                 metadata: StoredPart.packedMetadata))
         try await writer.commit()
         let added = try await add(part, of: response)
-        if !added.isStored { try await changes.store.perform { try responses.remove([part], of: key) } }
+        if !added.isStored { try await changes.store.performShort { try responses.remove([part], of: key) } }
         return added
     }
 
@@ -48,7 +48,7 @@ extension Storing {
     /// Leaves a part in progress to later loads.
     func release(_ sink: PartSink) async throws {
         guard let part = sink.partToRelease() else { return }
-        try await changes.store.perform {
+        try await changes.store.performShort {
             try changes.responses.writers.release(part, of: key) {
                 try changes.responses.parts(at: key).contains { $0.id == part.id }
             }
@@ -59,7 +59,7 @@ extension Storing {
         _ part: StoredPart, of response: StoredResponse
     ) async throws -> (isStored: Bool, isWhole: Bool) {
         let responses = changes.responses
-        return try await changes.store.perform {
+        return try await changes.store.performShort {
             try responses.add(
                 part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, tags: tags,
                 now: changes.context.now

@@ -156,7 +156,9 @@ struct Storing: Sendable {
         }
         defer { changes.generations.endCommit(commit) }
         do {
-            if let shared { try await changes.store.perform { try changes.responses.forgetUnlisted(shared.scope) } }
+            if let shared {
+                try await changes.store.performShort { try changes.responses.forgetUnlisted(shared.scope) }
+            }
             let isStored: Bool
             var isWhole = false
             let range = new.firstPosition..<(new.firstPosition + receivedBytes)
@@ -181,12 +183,12 @@ struct Storing: Sendable {
                 }
             }
             if isStored, key != Key(primary) {
-                try await changes.store.perform {
+                try await changes.store.performShort {
                     try changes.responses.list(new.selecting, response.policy, at: key, primary: primary)
                 }
             }
             if isStored, let shared {
-                try await changes.store.perform {
+                try await changes.store.performShort {
                     let listed = try changes.responses.list(shared.variation, response.policy, in: shared.scope)
                     lookup.note(listed, of: shared.scope)
                 }
@@ -195,7 +197,7 @@ struct Storing: Sendable {
             changes.watch.succeeded(.write)
             // A purge that does not wait may have looked before it was there.
             if !isCurrent {
-                _ = try await changes.store.perform { try changes.responses.removeAll(primary) }
+                _ = try await changes.store.performShort { try changes.responses.removeAll(primary) }
             }
             return isWhole
         } catch {
@@ -227,7 +229,7 @@ struct Storing: Sendable {
         }
         try await writer.commit()
         if let old = there?.parts, !old.isEmpty {
-            try await changes.store.perform { try changes.responses.remove(old, of: key) }
+            try await changes.store.performShort { try changes.responses.remove(old, of: key) }
         }
         return true
     }
@@ -245,7 +247,7 @@ struct Storing: Sendable {
 
     /// Whether a body that was cut off has fewer bytes than the parts that are there.
     private func isLess(_ response: StoredResponse) async throws -> Bool {
-        let found = try await changes.store.perform { try changes.responses.findOne(key)?.response }
+        let found = try await changes.store.performShort { try changes.responses.findOne(key)?.response }
         return found.map {
             changes.context.rules.areCombinable($0, response)
                 && $0.body.available.count >= response.body.available.count
@@ -262,7 +264,7 @@ struct Storing: Sendable {
                 ) { [guards, changes] in Self.areCurrent(guards, changes.generations) }
                 // As above.
                 if !isCurrent {
-                    _ = try await changes.store.perform { try changes.responses.removeAll(primary) }
+                    _ = try await changes.store.performShort { try changes.responses.removeAll(primary) }
                 }
             }
         } catch {

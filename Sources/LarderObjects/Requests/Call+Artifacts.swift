@@ -73,7 +73,7 @@ extension Call {
     /// The names are those of bazel-remote, whose tools read them.
     func status() async -> ServiceAnswer {
         do {
-            let statistics = try await objects.store.statistics()
+            let statistics = try await objects.store.performShort { [objects] in try objects.store.statistics() }
             return json(
                 Status(
                     CurrSize: statistics.allocatedBytes.bytes, MaxSize: statistics.budget.bytes.bytes,

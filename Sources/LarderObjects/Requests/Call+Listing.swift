@@ -14,7 +14,8 @@ extension Call {
             switch path.name {
             case .collection(let prefix): listed = try await members(of: prefix)
             case .file(let key), .record(let key), .artifact(let key), .result(let key):
-                if let attributes = try await objects.store.attributes(of: key) {
+                let found = try await objects.store.performShort { [objects] in try objects.store.attributes(of: key) }
+                if let attributes = found {
                     listed = [Item(path.text, attributes)]
                 } else {
                     guard try await isCollection(path.text + "/") else { return miss }

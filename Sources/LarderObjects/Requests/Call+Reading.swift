@@ -39,7 +39,7 @@ extension Call {
                 guard let object = try await objects.blob(digest) else { return nil }
                 // A client that asks whether a blob is there counts on it.
                 if isHead, try await objects.promises.promise([digest]) {
-                    guard try await objects.store.contains(digest: digest) else { return nil }
+                    guard try await objects.store.missing(of: [digest], lengths: [:]).isEmpty else { return nil }
                 }
                 return hit(object)
             }

@@ -172,9 +172,9 @@ extension ObjectStore {
         needed.remove(Self.empty)
         guard !needed.isEmpty else { return true }
         let list = Array(needed)
-        guard try await store.missing(of: list).isEmpty else { return false }
+        guard try await store.missing(of: list, lengths: [:]).isEmpty else { return false }
         // One may have gone before its lease was written.
-        return try await promises.promise(list) ? try await store.missing(of: list).isEmpty : true
+        return try await promises.promise(list) ? try await store.missing(of: list, lengths: [:]).isEmpty : true
     }
 
     /// The blobs that a tree names; nil, and a line in the log, if it cannot be read.

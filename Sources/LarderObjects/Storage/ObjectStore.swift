@@ -193,7 +193,7 @@ package struct ObjectStore: Sendable {
     package func keep(_ digest: Digest) async throws {
         guard await promises.isShortOfRoom() else { return promises.promiseSoon(digest) }
         try await promises.write([digest])
-        guard try await !store.contains(digest: digest) else { return }
+        guard try await !store.missing(of: [digest], lengths: [:]).isEmpty else { return }
         throw LarderError(
             .noSpace, "\(Key(digest)) was displaced immediately: running builds need the whole budget",
             key: Key(digest))

@@ -69,7 +69,9 @@ package final class Promises: Sendable {
             if isDue { state.looked = now }
             return (state.isShortOfRoom, isDue)
         }
-        guard isDue, let statistics = try? await store.statistics() else { return known }
+        guard isDue, let statistics = try? await store.performShort({ [store] in try store.statistics() }) else {
+            return known
+        }
         let budget = statistics.budget.bytes
         let room = budget == .unlimited ? .max : budget.bytes - statistics.allocatedBytes.bytes
         let free = (try? store.freeDiskBytes()) ?? 0

@@ -20,5 +20,8 @@ struct MetricsReader: Sendable {
     func counters() async -> ServerCounters { await Self.sum(workers) }
 
     /// The store's figures; nil when it is closed or cannot be read.
-    func statistics() async -> Statistics? { try? await core.service.health.store.statistics() }
+    func statistics() async -> Statistics? {
+        let store = core.service.health.store
+        return try? await store.performShort { try store.statistics() }
+    }
 }

@@ -91,7 +91,7 @@ package final class Keeper<User: StoreUser>: Sendable {
         guard let (store, user) = held.withLock({ $0 }) else { return }
         let troubles = await user.health.troubles()
         tell(troubles)
-        if troubles.isEmpty, let statistics = try? await store.statistics() {
+        if troubles.isEmpty, let statistics = try? await store.performShort({ try store.statistics() }) {
             budget.withLock { $0 = statistics.budget }
         }
         guard troubles.contains(where: \.wantsReopening) else { return }

@@ -131,7 +131,7 @@ struct SelectionOptions: ParsableArguments {
         if unpinned { parts.append(!.pinned) }
         if session { parts.append(.policy(.session)) }
         if incomplete { parts.append(.incomplete) }
-        if !except.isEmpty { parts.append(.allExcept(Set(except))) }
+        if !except.isEmpty { parts.append(!.keys(Set(except))) }
         guard let first = parts.first else { return nil }
         return parts.dropFirst().reduce(first) { $0 && $1 }
     }

@@ -94,7 +94,8 @@ struct ServerProgram: Sendable {
         }
         let watching = Task { await keeper.run { await server.use($0) } }
         try Announcement(
-            server.addresses, try await store.statistics(), store.path.string, hasDefaultBudget: hasDefaultBudget
+            server.addresses, try await store.performShort { try store.statistics() }, store.path.string,
+            hasDefaultBudget: hasDefaultBudget
         )
         .write(asJSON: options.json)
         var reloading = Reloading(server, levels, source) { keeper.store }

@@ -58,7 +58,7 @@ struct GatewayScenarioTests {
                     if step.isOriginGone, outcome.status == 200 { outcome.isCached = true }
                     scenario.check(step, outcome, now: now, "\(scenario.name), step \(number + 1)")
                 }
-                try await store.clear()
+                try await store.perform { try $0.clear() }
             }
             await client.close()
             await gateway.stop(drain: .seconds(1))

@@ -62,7 +62,7 @@ struct StoredResponseTests {
             #expect(try await answer.body.bytes() == body)
             #expect(place.origin.requests.isEmpty)
             #expect(try await place.cache.stored(request)?.totalBytes == 300_000)
-            #expect(try await place.store.keys(.tag("t")).count == 1)
+            #expect(try await place.store.listed(.tag("t")).count == 1)
             // The rules hold.
             let secret = HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"])
             #expect(try await !place.cache.store(secret, body: [1], for: place.request("/secret")))
@@ -111,8 +111,9 @@ struct StoredResponseTests {
             let request = try place.request("/a")
             #expect(try await place.cache.stored(request) == nil)
             _ = try await place.get("/a")
-            let before = try #require(try await place.store.attributes(of: place.cache.key(of: request)!))
-            let counters = try await place.store.statistics().counters
+            let before = try #require(
+                try await place.store.details(of: place.cache.key(of: request)!))
+            let counters = try await place.store.perform { try $0.statistics().counters }
             place.clock.advance(by: .seconds(30))
             let fresh = try #require(try await place.cache.stored(request))
             #expect(fresh.isFresh && fresh.isComplete && fresh.ageSeconds == 30 && fresh.freshSeconds == 30)
@@ -121,9 +122,9 @@ struct StoredResponseTests {
             #expect(!stale.isFresh && stale.freshSeconds == -30)
             let body = try #require(try place.cache.storedBody(request))
             #expect(try await body.bytes() == Array("hello".utf8))
-            let after = try #require(try await place.store.attributes(of: stale.key))
+            let after = try #require(try await place.store.details(of: stale.key))
             #expect(after.hitCount == before.hitCount && after.lastAccess == before.lastAccess)
-            let now = try await place.store.statistics().counters
+            let now = try await place.store.perform { try $0.statistics().counters }
             #expect(now.hits == counters.hits && now.misses == counters.misses)
             #expect(place.origin.requests.count == 1)
         }
@@ -140,7 +141,7 @@ struct StoredResponseTests {
             #expect(try await place.cache.stored(request)?.key == key)
             try await withDirectory { directory in
                 let file = directory.appending("exported")
-                let isExported = try await place.store.export(key, to: file)
+                let isExported = try await place.store.perform { try $0.export(key, to: file) }
                 let length = try TestFiles.read(file).count
                 #expect(isExported && length == 200_000)
             }

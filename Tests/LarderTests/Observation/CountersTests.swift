@@ -56,7 +56,7 @@ import Testing
                     Computed(body(100), PutOptions(durability: .durable))
                 }
             }
-            let counters = try await store.statistics().counters
+            let counters = try await store.perform { try $0.statistics().counters }
             #expect(counters.misses == 1)
             #expect(counters.hits == 1)
             #expect(counters.puts == 1)

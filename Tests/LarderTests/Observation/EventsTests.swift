@@ -25,7 +25,7 @@ import Testing
     }
 
     /// Everything that is left of a closed store's events.
-    private func rest(_ events: StoreEvents) async -> [String] {
+    private func rest(_ events: some AsyncSequence<StoreEvent, Never>) async -> [String] {
         var found: [String] = []
         for await event in events { found.append(text(event)) }
         return found
@@ -47,7 +47,7 @@ import Testing
             batch.remove("before")
             batch.remove("none")
             try await store.write(batch)
-            try await store.clear()
+            try await store.perform { try $0.clear() }
             try finish(store)
             // The close makes a checkpoint.
             #expect(
@@ -69,11 +69,11 @@ import Testing
             clock.advance(by: .seconds(2))
             try await store.put([3], for: "b", PutOptions(durability: .durable))
             try await store.put(body(9000), for: "c", PutOptions(durability: .durable))
-            try await store.flush(.durable)
+            try await store.perform { try $0.flush(.durable) }
             let digest = Digest.of(body(9000))
             #expect(unlink(store.blobPath(digest).string) == 0)
             #expect(try await store.get("c") == nil)
-            try await store.clear()
+            try await store.perform { try $0.clear() }
             try await store.close()
             let found = await rest(events).filter { !$0.hasPrefix("stored") && !$0.hasPrefix("cleared") }
             #expect(
@@ -91,17 +91,17 @@ import Testing
             let store = try Store(at: path, .testing())
             let events = store.events(buffering: 3)
             for number in 0..<10 { try await store.put([1], for: Key("k\(number)")) }
-            let iterator = events.makeAsyncIterator()
-            #expect(await iterator.next().map(text) == "missed 7")
-            #expect(await iterator.next().map(text) == "stored k7 1")
+            var iterator = events.makeAsyncIterator()
+            #expect(await iterator.next(isolation: nil).map(text) == "missed 7")
+            #expect(await iterator.next(isolation: nil).map(text) == "stored k7 1")
             // Room for one more.
             try await store.put([1], for: "k10")
-            #expect(await iterator.next().map(text) == "stored k8 1")
-            #expect(await iterator.next().map(text) == "stored k9 1")
+            #expect(await iterator.next(isolation: nil).map(text) == "stored k8 1")
+            #expect(await iterator.next(isolation: nil).map(text) == "stored k9 1")
             try await store.put([1], for: "k11")
             try finish(store)
             #expect(await rest(events) == ["stored k10 1", "stored k11 1"])
-            #expect(await iterator.next() == nil)
+            #expect(await iterator.next(isolation: nil) == nil)
         }
     }
 
@@ -137,8 +137,8 @@ import Testing
         try await withStore { store in
             let events = store.events()
             async let first = { () -> StoreEvent? in
-                let iterator = events.makeAsyncIterator()
-                return await iterator.next()
+                var iterator = events.makeAsyncIterator()
+                return await iterator.next(isolation: nil)
             }()
             try await store.put([1], for: "k")
             #expect(await first.map(text) == "stored k 1")
@@ -171,8 +171,8 @@ import Testing
             #expect(await reader.value == 0)
             // Another one gets what follows.
             try await store.put([1], for: "k")
-            let iterator = events.makeAsyncIterator()
-            #expect(await iterator.next().map(text) == "stored k 1")
+            var iterator = events.makeAsyncIterator()
+            #expect(await iterator.next(isolation: nil).map(text) == "stored k 1")
         }
     }
 

@@ -82,15 +82,16 @@ struct PartialDamageTests {
             settings.isScrubbing = !isRepaired
             let store = try Store(at: crashed, settings)
             if isRepaired {
-                _ = try await store.check(repair: true)
+                _ = try await store.perform { try $0.check(repair: true) }
             } else {
                 try await waitWhile { try !store.engine.state().suspects.isEmpty }
             }
             try #expect(store.engine.state().suspects.isEmpty)
             try await store.close()
             let again = try Store(at: crashed, configuration(boot: 2))
-            try await #expect(again.partialBody(of: "k") == nil)
-            try await #expect(again.partialWriter(for: "k").ranges.isEmpty)
+            try await #expect(again.partial("k") == nil)
+            let writer = try await again.perform { try $0.partialWriter(for: "k") }
+            #expect(writer.ranges.isEmpty)
             try finish(again)
         }
     }

@@ -77,7 +77,7 @@
             try await withDirectory { path in
                 let slow = try Store(at: path.appending("slow"), .testing())
                 let quick = try Store(at: path.appending("quick"), .testing())
-                let writer = try await slow.partialWriter(for: "k", total: 600_000)
+                let writer = try await slow.perform { try $0.partialWriter(for: "k", total: 600_000) }
                 try await writer.write(bytes[300_000...], at: 300_000)
                 try await writer.write(bytes[..<300_000], at: 0)
                 let scope = FaultScope(under: path.appending("slow").string)

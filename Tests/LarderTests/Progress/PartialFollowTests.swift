@@ -26,9 +26,9 @@ struct PartialFollowTests {
     @Test(arguments: [0, 100, 450_000, 600_000])
     func aFollowerGetsWhatComesAndEndsWithTheCommit(_ offset: Int) async throws {
         try await withStore { store in
-            let writer = try await store.partialWriter(for: "k", total: 600_000)
+            let writer = try await store.perform { try $0.partialWriter(for: "k", total: 600_000) }
             try await writer.write(bytes[500_000...], at: 500_000)
-            let body = try #require(try await store.partialBody(of: "k"))
+            let body = try #require(try await store.partial("k"))
             #expect(body.isBeingWritten)
             let task = follow(body, from: Int64(offset))
             for start in stride(from: 400_000, through: 0, by: -100_000) {
@@ -42,8 +42,10 @@ struct PartialFollowTests {
     /// The digest may be wrong: only the commit tells.
     @Test func aFollowerDoesNotEndBeforeTheCommit() async throws {
         try await withStore { store in
-            let writer = try await store.partialWriter(for: "k", total: 600_000, digest: Digest.of([1]))
-            let task = follow(try #require(try await store.partialBody(of: "k")))
+            let writer = try await store.perform {
+                try $0.partialWriter(for: "k", total: 600_000, digest: Digest.of([1]))
+            }
+            let task = follow(try #require(try await store.partial("k")))
             try await writer.write(bytes, at: 0)
             try await #expect(code { try await writer.commit() } == .digestMismatch)
             try await #expect(code { try await task.value } == .gone)
@@ -56,9 +58,9 @@ struct PartialFollowTests {
     func aFollowerHearsThatNothingMoreComes(_ end: End) async throws {
         try await withDirectory { path in
             let store = try Store(at: path, .testing())
-            var writer: PartialWriter? = try await store.partialWriter(for: "k", total: 600_000)
+            var writer: PartialWriter? = try await store.perform { try $0.partialWriter(for: "k", total: 600_000) }
             try await writer?.write(bytes[..<200_000], at: 0)
-            let body = try #require(try await store.partialBody(of: "k"))
+            let body = try #require(try await store.partial("k"))
             let hasRead = Latch()
             let task = follow(body, hasRead)
             await hasRead.wait()
@@ -75,7 +77,7 @@ struct PartialFollowTests {
             try await #expect(code { try await task.value } == expected)
             if end == .removed {
                 // So it is not in the way of another.
-                try await store.partialWriter(for: "k").cancel()
+                try await store.perform { try $0.partialWriter(for: "k") }.cancel()
             }
             try await #expect(body.bytes(in: 0..<600_000) == Array(bytes[..<200_000]))
             writer = nil
@@ -85,8 +87,8 @@ struct PartialFollowTests {
 
     @Test func aFollowerThatIsCancelledEnds() async throws {
         try await withStore { store in
-            let writer = try await store.partialWriter(for: "k", total: 600_000)
-            let task = follow(try #require(try await store.partialBody(of: "k")))
+            let writer = try await store.perform { try $0.partialWriter(for: "k", total: 600_000) }
+            let task = follow(try #require(try await store.partial("k")))
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
             try await writer.write(bytes, at: 0)
@@ -96,17 +98,17 @@ struct PartialFollowTests {
 
     @Test func aBodyWithoutAWriterIsFollowedAsFarAsItGoes() async throws {
         try await withStore { store in
-            let writer = try await store.partialWriter(for: "k", total: 600_000)
+            let writer = try await store.perform { try $0.partialWriter(for: "k", total: 600_000) }
             try await writer.write(bytes[..<300_000], at: 0)
             try await writer.suspend()
-            let body = try #require(try await store.partialBody(of: "k"))
+            let body = try #require(try await store.partial("k"))
             let count = Mutex(0)
             let refusal = try await code {
                 for try await piece in body.follow() { count.withLock { $0 += piece.count } }
             }
             #expect(refusal == .incomplete && count.withLock { $0 } == 300_000)
             // A writer that comes later brings the rest.
-            let next = try await store.partialWriter(for: "k")
+            let next = try await store.perform { try $0.partialWriter(for: "k") }
             let task = follow(body, from: 250_000)
             try await next.write(bytes[300_000...], at: 300_000)
             try await next.commit()

@@ -62,7 +62,7 @@ struct PartialProcessTests {
                 try await store.value(for: "p", ReadThroughOptions(others: .wait(.seconds(600)))) { _ in Computed([1]) }
             }
             try await store.put(Array("c".utf8), for: "go")
-            try await store.flush()
+            try await store.perform { try $0.flush() }
             let found = try await task.value?.body.bytes()
             #expect(found == Self.bytes)
             #expect(worker.finish().last == "OK")
@@ -96,7 +96,7 @@ struct PartialProcessTests {
             let worker = try start(path, "progressWait")
             worker.waitUntilReady()
             worker.waitForLine("HALF")
-            let body = try #require(try await store.partialBody(of: "p"))
+            let body = try #require(try await store.partial("p"))
             let hasRead = Latch()
             let task = Task {
                 var all: [UInt8] = []
@@ -111,10 +111,10 @@ struct PartialProcessTests {
             case "k": worker.kill()
             case "r":
                 try await store.remove("p")
-                try await store.flush()
+                try await store.perform { try $0.flush() }
             default:
                 try await store.put(Array(order.utf8), for: "go")
-                try await store.flush()
+                try await store.perform { try $0.flush() }
             }
             switch order {
             case "c", "d": try await #expect(task.value == Self.bytes)
@@ -135,7 +135,7 @@ struct PartialProcessTests {
             let worker = try start(path, "progressHold")
             worker.waitUntilReady()
             worker.waitForLine("HALF")
-            let found = try #require(try await store.partialBody(of: "p"))
+            let found = try #require(try await store.partial("p"))
             let task = Task {
                 var all: [UInt8] = []
                 for try await piece in found.follow(from: 150_000) { all += piece }

@@ -124,7 +124,7 @@ struct PartialWriterTests {
     /// Without a flush, and without another call of the writer.
     @Test func theIndexHearsOfARangeSoon() async throws {
         try await withStore { store in
-            let writer = try await store.partialWriter(for: "k")
+            let writer = try await store.perform { try $0.partialWriter(for: "k") }
             try await writer.write(part(0..<50_000), at: 0)
             let index = store.engine.index
             try await waitWhile {
