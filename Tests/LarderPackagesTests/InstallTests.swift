@@ -92,6 +92,42 @@ import Testing
         }
     }
 
+    /// AFCache's packager puts no slash between its base and the name of a file at the top of its folder.
+    @Test(arguments: [nil, "http://my.example/app", "http://my.example/app/"])
+    func theSchemeOfAFCache(_ base: String?) async throws {
+        try await Setting.run { setting in
+            let archive = RawZip.manifest(
+                [
+                    "afcpkg://localhostj.json ; Sat, 27 Mar 2004 18:43:30 GMT ; Thu, 29 Jul 2010 14:17:20 GMT",
+                    "afcpkg://localhost/img/i.png ; NULL ; NULL", "afcpkg://other.example/k.css ; NULL ; NULL",
+                ],
+                [
+                    .init("localhostj.json", Array("j".utf8)), .init("localhost/img/i.png", Array("i".utf8)),
+                    .init("other.example/k.css", Array("k".utf8)),
+                ])
+            var options = InstallOptions()
+            options.baseURL = base
+            try await setting.packages.install(setting.archive(archive), options)
+            let below = base == nil ? "http://localhost/" : "http://my.example/app/"
+            #expect(try setting.keys() == ["img/i.png", "j.json", "k.css"].map { below + $0 })
+            try await #expect(setting.offline(below + "j.json") == "j")
+            // A host alone has no file.
+            let none = RawZip.manifest(["afcpkg://other.example ; NULL ; NULL"], [.init("other.example", [1])])
+            let path = try setting.archive(none, "none.zip")
+            try await #expect(packageCode { try await setting.packages.install(path) } == .badManifest)
+        }
+    }
+
+    /// The base in the manifest can have that scheme, too.
+    @Test func relativeURLsBelowAFCachesBase() async throws {
+        try await Setting.run { setting in
+            let archive = RawZip.manifest(
+                ["baseURL = afcpkg://localhost", "j.json ; NULL ; NULL ; NULL ; j"], [.init("j", Array("j".utf8))])
+            try await setting.packages.install(setting.archive(archive))
+            try await #expect(setting.offline("http://localhost/j.json") == "j")
+        }
+    }
+
     @Test func archivesOfOthers() async throws {
         try await Setting.run { setting in
             // AFCache's: three fields, the path of the base URL left out of the archive, user data.
@@ -112,11 +148,13 @@ import Testing
             let response = try #require(try await setting.response("http://a.example/app/x.html"))
             #expect(response.head.headerFields[.lastModified] == "Sat, 27 Mar 2004 18:43:30 GMT")
             try await #expect(setting.packages.dataNames(of: "old-one") == ["key/d.txt"])
-            // Its own scheme needs a base URL.
+            // Its own scheme.
             let own = RawZip.manifest(
                 ["afcpkg://localhost/y.css ; NULL ; NULL ; text/css"], [.init("localhost/y.css", Array("y".utf8))])
             let path = try setting.archive(own, "own.zip")
-            try await #expect(packageCode { try await setting.packages.install(path) } == .badManifest)
+            try await setting.packages.install(path)
+            try await #expect(setting.offline("http://localhost/y.css") == "y")
+            try await setting.packages.remove("own")
             var options = InstallOptions()
             options.baseURL = "https://b.example/base/"
             try await setting.packages.install(path, options)

@@ -30,6 +30,8 @@ struct RawZip {
     /// Members that the end record claims. Nil: those that there are.
     var count: UInt16?
     var comment: [UInt8] = []
+    /// Where the directory says that a file is, by its number. Others are where they are.
+    var movedTo: [Int: Int] = [:]
 
     init(_ files: [File]) { self.files = files }
 
@@ -49,7 +51,7 @@ struct RawZip {
         for (index, file) in files.enumerated() {
             result += [0x50, 0x4B, 1, 2] + two(0x0314) + common(file)
             result += two(UInt16(file.name.count)) + two(0) + two(0) + two(0) + two(0) + four(file.attributes)
-            result += four(UInt32(offsets[file.sharedWith ?? index])) + file.name
+            result += four(UInt32(movedTo[index] ?? offsets[file.sharedWith ?? index])) + file.name
         }
         let length = result.count - start
         let claimed = count ?? UInt16(files.count)

@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderHTTP
 import LarderPackages
@@ -90,6 +91,33 @@ import Testing
             let empty = try setting.package([:], "empty.zip", version: "2")
             try await #expect(packageCode { try await setting.packages.install(empty) } == .badManifest)
             try await #expect(setting.offline("http://a.example/a") == "1")
+        }
+    }
+
+    /// The same without a list, and with nothing but user data.
+    @Test func aPackageWithoutResponses() async throws {
+        try await Setting.run { setting in
+            try await setting.packages.install(setting.package(["a": "1"]))
+            var options = InstallOptions()
+            options.name = "site"
+            let data = RawZip.File(".userdata/d", Array("d".utf8))
+            for (number, zip) in [
+                RawZip([.init("manifest.afcache")]), RawZip([data, .init("manifest.afcache")]), RawZip([data]),
+            ].enumerated() {
+                let path = try setting.archive(zip, "\(number).zip")
+                try await #expect(packageCode { try await setting.packages.install(path, options) } == .badManifest)
+                try await #expect(setting.offline("http://a.example/a") == "1")
+            }
+            let own = try setting.package([:], "data.zip", version: "2") { _ in
+            } folder: {
+                try? Data("d".utf8).write(to: URL(fileURLWithPath: $0.folder + "/d"))
+                $0.dataFolder = $0.folder
+                $0.maxItemBytes = 0
+            }
+            try await #expect(packageCode { try await setting.packages.install(own) } == .badManifest)
+            try await #expect(setting.offline("http://a.example/a") == "1")
+            try await #expect(setting.packages.dataNames(of: "site") == [])
+            try await #expect(setting.packages.verify("site", isDeep: true).isWhole)
         }
     }
 

@@ -1,6 +1,8 @@
 /// The names of members.
 enum MemberName {
     static let longest = 4_096
+    /// The longest URL of a response, in bytes.
+    static let longestURL = 16_384
 
     /// The reason to refuse a name; nil for a good one. This code never unpacks to such a path, but other recipients of
     /// the archive would, and a name that lies about its place cannot be trusted.

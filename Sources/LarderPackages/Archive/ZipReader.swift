@@ -16,6 +16,8 @@ final class ZipReader {
         let isEncrypted: Bool
         /// In seconds since 1970; zip knows no time zone, so it is that of this machine.
         let modified: Int
+        /// Encrypted without a CRC-32 that libzip needs.
+        let lacksChecksum: Bool
     }
 
     let path: FilePath
@@ -28,6 +30,8 @@ final class ZipReader {
     private let zip: OpaquePointer
     /// The member of each name, by a hash of it.
     private var places: [Int: UInt32] = [:]
+    /// Members that are encrypted as AE-2, without a CRC-32.
+    private var unchecked: Set<UInt64> = []
     /// Files in it.
     private(set) var fileCount = 0
     /// Bytes of all files, unpacked.
@@ -50,6 +54,9 @@ final class ZipReader {
                     .tooLarge, "the archive claims \(count) members; the limit is \(limits.members)", archive: path)
             }
             zip = try Self.open(file, path)
+        } catch let objection as ArchiveDirectory.Objection {
+            try? file.close()
+            throw Self.refusal(objection, path)
         } catch {
             try? file.close()
             throw error as? PackageError
@@ -76,7 +83,7 @@ final class ZipReader {
             fclose(stream)
             throw ZipFailure.error(&error, path)
         }
-        guard let zip = zip_open_from_source(source, ZIP_CHECKCONS | ZIP_RDONLY, &error) else {
+        guard let zip = zip_open_from_source(source, ZIP_RDONLY, &error) else {
             zip_source_free(source)
             throw ZipFailure.error(&error, path)
         }
@@ -104,49 +111,85 @@ final class ZipReader {
 
     // MARK: Members
 
+    private static func refusal(_ objection: ArchiveDirectory.Objection, _ path: FilePath) -> PackageError {
+        PackageError(
+            objection.code, objection.message, archive: path,
+            member: objection.member.map { String(decoding: $0, as: UTF8.self) })
+    }
+
+    /// Looks at all members, and compares what libzip has read with the directory.
     private func check() throws {
-        let count = max(0, zip_get_num_entries(zip, 0))
-        places.reserveCapacity(Int(count))
-        var packedBytes: UInt64 = 0
-        for index in 0..<UInt64(count) {
-            if index % 4_096 == 0 { try Cancellation.check() }
-            let name = try rawName(index)
-            let text = String(decoding: name, as: UTF8.self)
-            if let objection = MemberName.objection(name) {
-                throw PackageError(.unsafeName, objection, archive: path, member: text)
+        do {
+            let directory = try ArchiveDirectory(file, length: length)
+            guard directory.count == UInt64(max(0, zip_get_num_entries(zip, 0))) else {
+                throw ArchiveDirectory.Objection("it has two directories")
             }
-            let entry = try status(index, text)
-            let sum = packedBytes.addingReportingOverflow(entry.comp_size)
-            packedBytes = sum.partialValue
-            if sum.overflow || packedBytes > UInt64(length) {
-                throw PackageError(
-                    .overlap, "the members up to this one have more data than the archive", archive: path, member: text)
+            places.reserveCapacity(Int(directory.count))
+            try directory.forEach { index, entry in
+                if index % 4_096 == 0 { try Cancellation.check() }
+                try check(index, entry)
             }
-            let isDirectory = name.last == UInt8(ascii: "/")
-            try requireFile(index, text, isDirectory: isDirectory)
-            if places.updateValue(UInt32(index), forKey: name.hashValue) != nil {
-                throw PackageError(.duplicate, "two members have this name", archive: path, member: text)
-            }
-            if isDirectory {
-                if entry.size == 0 { continue }
-                throw PackageError(.notAFile, "the member is a directory with content", archive: path, member: text)
-            }
-            if entry.size > UInt64(limits.memberBytes.bytes) {
-                throw PackageError(
-                    .tooLarge, "the member has \(entry.size) bytes; the limit is \(limits.memberBytes.bytes)",
-                    archive: path, member: text)
-            }
-            fileCount += 1
-            let total = totalBytes.addingReportingOverflow(Int64(clamping: entry.size))
-            totalBytes = total.partialValue
-            if total.overflow || totalBytes > limits.totalBytes.bytes {
-                throw PackageError(
-                    .tooLarge, "the members have more than \(limits.totalBytes.bytes) bytes", archive: path)
-            }
+        } catch let objection as ArchiveDirectory.Objection {
+            throw Self.refusal(objection, path)
+        } catch let error as Errno {
+            throw PackageError(.io, "the archive cannot be read", archive: path, cause: error)
+        }
+        let limit = Int64(clamping: limits.ratio).multipliedReportingOverflow(by: length)
+        if totalBytes > ArchiveLimits.smallBytes, !limit.overflow, totalBytes > limit.partialValue {
+            throw PackageError(
+                .tooLarge,
+                "it unpacks to \(totalBytes) bytes, which is more than \(limits.ratio) times its own \(length)",
+                archive: path)
         }
     }
 
+    private func check(_ index: UInt64, _ listed: ArchiveDirectory.Entry) throws {
+        let name = try rawName(index)
+        let text = String(decoding: name, as: UTF8.self)
+        let entry = try status(index, text)
+        guard try zipName(index) == listed.name, entry.size == listed.length, entry.comp_size == listed.packedLength
+        else { throw ArchiveDirectory.Objection("it has two directories") }
+        // The folder itself, as bsdtar(1) has it.
+        if name.isEmpty, listed.name == Array("./".utf8), entry.size == 0 { return }
+        if let objection = MemberName.objection(name) {
+            throw PackageError(
+                .unsafeName, objection, archive: path, member: String(decoding: listed.name, as: UTF8.self))
+        }
+        let isDirectory = name.last == UInt8(ascii: "/")
+        try requireFile(index, text, isDirectory: isDirectory)
+        if places.updateValue(UInt32(index), forKey: name.hashValue) != nil {
+            throw PackageError(.duplicate, "two members have this name", archive: path, member: text)
+        }
+        if isDirectory {
+            if entry.size == 0 { return }
+            throw PackageError(.notAFile, "the member is a directory with content", archive: path, member: text)
+        }
+        if entry.size > UInt64(limits.memberBytes.bytes) {
+            throw PackageError(
+                .tooLarge, "the member has \(entry.size) bytes; the limit is \(limits.memberBytes.bytes)",
+                archive: path, member: text)
+        }
+        // A libzip that knows better says that such a CRC-32 is not valid.
+        if listed.aesVersion == 2, listed.crc == 0, entry.valid & UInt64(ZIP_STAT_CRC) != 0, entry.size >= 20 {
+            unchecked.insert(index)
+        }
+        fileCount += 1
+        let total = totalBytes.addingReportingOverflow(Int64(clamping: entry.size))
+        totalBytes = total.partialValue
+        if total.overflow || totalBytes > limits.totalBytes.bytes {
+            throw PackageError(
+                .tooLarge, "the members have more than \(limits.totalBytes.bytes) bytes", archive: path)
+        }
+    }
+
+    /// The name without the `./` that some programs write in front of it.
     private func rawName(_ index: UInt64) throws -> [UInt8] {
+        var name = try zipName(index)[...]
+        while name.starts(with: "./".utf8) { name = name.dropFirst(2) }
+        return Array(name)
+    }
+
+    private func zipName(_ index: UInt64) throws -> [UInt8] {
         guard let name = zip_get_name(zip, index, UInt32(ZIP_FL_ENC_RAW)) else {
             throw ZipFailure.error(zip_get_error(zip), path, "member \(index)")
         }
@@ -189,7 +232,7 @@ final class ZipReader {
     /// Runs `body` on all files, in the order of the archive.
     func forEach(_ body: (Member) throws -> Void) throws {
         for index in 0..<UInt64(max(0, zip_get_num_entries(zip, 0))) {
-            if try rawName(index).last != UInt8(ascii: "/") { try body(member(at: index)) }
+            if let last = try rawName(index).last, last != UInt8(ascii: "/") { try body(member(at: index)) }
         }
     }
 
@@ -198,13 +241,20 @@ final class ZipReader {
         let entry = try status(index, name)
         return Member(
             index: index, name: name, length: Int64(clamping: entry.size),
-            isEncrypted: entry.encryption_method != UInt16(ZIP_EM_NONE), modified: entry.mtime)
+            isEncrypted: entry.encryption_method != UInt16(ZIP_EM_NONE), modified: entry.mtime,
+            lacksChecksum: unchecked.contains(index))
     }
 
     // MARK: Bytes
 
     /// Opens a member for reading.
     func open(_ member: Member) throws -> MemberStream {
+        if member.lacksChecksum {
+            throw PackageError(
+                .unsupported,
+                "the member is encrypted as AE-2, as 7-Zip does, without the checksum that libzip needs: encrypt the "
+                    + "archive with 'cachectl package create' or 'tools/afcpkg.py'", archive: path, member: member.name)
+        }
         guard let stream = zip_fopen_index_encrypted(zip, member.index, 0, password) else {
             throw ZipFailure.error(zip_get_error(zip), path, member.name)
         }

@@ -56,7 +56,8 @@ final class ZipWriter {
             throw ZipFailure.error(zip_get_error(zip), path, name)
         }
         let place = UInt64(index)
-        zip_file_set_mtime(zip, place, time_t(clamping: modified), 0)
+        // What an archive can name: 1980 to 2107, less a day for any time zone.
+        zip_file_set_mtime(zip, place, time_t(clamping: min(max(modified, 315_619_200), 4_354_732_800)), 0)
         zip_set_file_compression(zip, place, isCompressed ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0)
         let mode = UInt32(S_IFREG | 0o644) << 16
         zip_file_set_external_attributes(zip, place, 0, UInt8(ZIP_OPSYS_UNIX), mode)

@@ -104,6 +104,7 @@ final class Installer {
             case .data(let data): try stage(data)
             }
         }
+        try contents.requireResponses(after: previous)
         try writeBatch()
         result.ignored = contents.ignoredCount
         result.package.origins = origins.count > Self.mostOrigins ? nil : origins.sorted()

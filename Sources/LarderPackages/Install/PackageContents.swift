@@ -22,8 +22,6 @@ final class PackageContents {
         case files
     }
 
-    private static let longestURL = 16_384
-
     let archive: ZipReader
     private let form: Form
     private let options: InstallOptions
@@ -42,6 +40,7 @@ final class PackageContents {
     private var urls: Set<Int> = []
     private var used: Set<UInt64> = []
     private var base: String?
+    private var responseCount = 0
 
     init(_ archive: ZipReader, _ options: InstallOptions, rules: CacheRules, now: Instant) throws {
         self.archive = archive
@@ -83,12 +82,7 @@ final class PackageContents {
                 .unsupported, "the list of members has version \(header.larder); only version 1 is supported",
                 archive: archive.path, member: list.name)
         }
-        let isText =
-            header.version.utf8.count <= 200
-            && !(header.version + header.created).unicodeScalars.contains {
-                $0.properties.generalCategory == .control
-            }
-        guard isText else {
+        guard MemberList.isVersion(header.version), MemberList.isVersion(header.created) else {
             throw lines.objection("has a version that is too long, or control characters in version or date")
         }
         while try lines.next() != nil {
@@ -129,6 +123,25 @@ final class PackageContents {
 
     /// Runs `body` on each response and each file of user data.
     func forEach(_ body: (Item) throws -> Void) throws {
+        responseCount = 0
+        try forEachItem { item in
+            if case .response = item { responseCount += 1 }
+            try body(item)
+        }
+    }
+
+    /// Throws for a package without responses, for example from a crawl without a network: as a new version of a
+    /// package it would remove every response. Call it after `forEach`.
+    /// - Parameter previous: the installed version, nil without one.
+    func requireResponses(after previous: InstalledPackage?) throws {
+        guard let previous, previous.memberCount > 0, responseCount == 0 else { return }
+        throw PackageError(
+            .badManifest,
+            "the package has no responses and would remove every member of '\(previous.name)': remove that instead",
+            archive: archive.path)
+    }
+
+    private func forEachItem(_ body: (Item) throws -> Void) throws {
         switch form {
         case .list(let list): try readList(list, body)
         case .manifest(let manifest): try readManifest(manifest, body)
@@ -237,8 +250,9 @@ final class PackageContents {
     }
 
     private func planned(_ entry: ManifestEntry, _ stated: String?, _ lines: LineReader) throws -> PlannedMember {
-        let url = URLText.absolute(URLText.encoded(entry.url), below: base ?? stated)
-        guard let key = PackagedResponse.key(of: url, rules: rules) else {
+        guard let url = URLText.absolute(URLText.encoded(entry.url), below: base ?? stated),
+            let key = PackagedResponse.key(of: url, rules: rules)
+        else {
             throw PackageError(
                 .badManifest, "it is not an HTTP URL" + (base == nil ? "; a base URL may help" : ""),
                 archive: archive.path, member: entry.url)
@@ -246,7 +260,7 @@ final class PackageContents {
         try take(key, entry.url)
         let names =
             entry.fileName.map { [$0] }
-            ?? URLText.memberNames(of: URLText.encoded(entry.url), raw: entry.url, below: stated)
+            ?? URLText.memberNames(of: URLText.encoded(entry.url), below: stated)
         var found: ZipReader.Member?
         for name in names where found == nil { found = try archive.member(name) }
         guard let member = found else {
@@ -267,10 +281,10 @@ final class PackageContents {
 
     private func readData(_ body: (Item) throws -> Void) throws {
         var found: [ZipReader.Member] = []
-        try archive.forEach { if $0.name.hasPrefix(MemberList.dataFolder) { found.append($0) } }
+        try archive.forEach { if $0.name.utf8.starts(with: MemberList.dataFolder.utf8) { found.append($0) } }
         for member in found where !used.contains(member.index) {
             try mark(member)
-            let name = String(member.name.dropFirst(MemberList.dataFolder.count))
+            let name = String(member.name.utf8.dropFirst(MemberList.dataFolder.utf8.count))!
             try body(
                 .data(
                     PlannedData(
@@ -282,7 +296,7 @@ final class PackageContents {
 
     private func readFiles(_ body: (Item) throws -> Void) throws {
         try archive.forEach { member in
-            if member.name.hasPrefix(MemberList.dataFolder) { return }
+            if member.name.utf8.starts(with: MemberList.dataFolder.utf8) || Self.isOfTool(member.name) { return }
             let path = URLText.encoded(path: member.name)
             let url = base.map { URLText.joined($0, path) } ?? "https://" + path
             guard let key = PackagedResponse.key(of: url, rules: rules) else {
@@ -306,6 +320,13 @@ final class PackageContents {
         try readData(body)
     }
 
+    /// Whether a file is not content: programs that make archives add it. macOS keeps what is not in a file in
+    /// `__MACOSX`, jar(1) describes the archive in `META-INF`.
+    private static func isOfTool(_ name: String) -> Bool {
+        name.hasPrefix("__MACOSX/") || name.hasPrefix("META-INF/") || name == ".DS_Store"
+            || name.hasSuffix("/.DS_Store")
+    }
+
     // MARK: What is used
 
     private func use(_ path: String) throws -> ZipReader.Member {
@@ -325,9 +346,9 @@ final class PackageContents {
 
     private func take(_ key: Key, _ url: String) throws {
         // A key has 65,536 bytes at most, and that of a member that waits for its place is longer than the URL.
-        if url.utf8.count > Self.longestURL || key.bytes.count > Self.longestURL {
+        if url.utf8.count > MemberName.longestURL || key.bytes.count > MemberName.longestURL {
             throw PackageError(
-                .tooLarge, "a URL has more than \(Self.longestURL) bytes", archive: archive.path,
+                .tooLarge, "a URL has more than \(MemberName.longestURL) bytes", archive: archive.path,
                 member: String(url.prefix(100)))
         }
         if urls.insert(key.hashValue).inserted { return }
@@ -339,7 +360,8 @@ final class PackageContents {
         if let objection = MemberName.objection(Array(name.utf8)) {
             throw PackageError(.unsafeName, objection, archive: archive.path, member: name)
         }
-        if urls.insert("data \(name)".hashValue).inserted { return }
+        // Not of the text: two forms of one letter are two names, and one text.
+        if urls.insert(Array("data \(name)".utf8).hashValue).inserted { return }
         throw PackageError(.duplicate, "the list has this user data twice", archive: archive.path, member: name)
     }
 

@@ -20,14 +20,16 @@ struct ManifestParser {
         guard let text = String(validating: line, as: UTF8.self) else { throw Objection(message: "is not UTF-8") }
         if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) { return nil }
         if line.starts(with: Self.baseMark) {
-            baseURL = String(text.dropFirst(Self.baseMark.count))
+            baseURL = String(decoding: line.dropFirst(Self.baseMark.count), as: UTF8.self)
             style.form = .fiveFields
             return nil
         }
         // An entry whose media type is on the next line, as the description of the format has it.
-        let rest = text.dropFirst(Self.separator.count)
-        if line.starts(with: Self.separator), !rest.contains(" ; "), var entry = held, entry.mediaType == nil {
-            entry.mediaType = Self.known(rest)
+        let rest = line.dropFirst(Self.separator.count)
+        if line.starts(with: Self.separator), rest.firstRange(of: Self.separator) == nil, var entry = held,
+            entry.mediaType == nil
+        {
+            entry.mediaType = Self.known(Substring(decoding: rest, as: UTF8.self))
             held = entry
             style.form = max(style.form, .fourFields)
             return nil
@@ -46,7 +48,8 @@ struct ManifestParser {
     private mutating func parse(_ text: String) throws(Objection) -> ManifestEntry {
         // An empty media type leaves a separator without its second space where an editor strips lines.
         let text = text.hasSuffix(" ;") ? text + " " : text
-        let fields = text.split(separator: " ; ", omittingEmptySubsequences: false)
+        // Of the bytes: a letter that begins with an accent is one character with the space before it.
+        let fields = text.utf8.split(separator: Self.separator, omittingEmptySubsequences: false).map(Substring.init)
         guard let form = ManifestStyle.Form(rawValue: fields.count) else {
             throw Objection(
                 message:
@@ -55,7 +58,7 @@ struct ManifestParser {
         style.form = max(style.form, form)
         let url = String(fields[0])
         if url.isEmpty { throw Objection(message: "has no URL") }
-        if url.contains("#") { throw Objection(message: "has a URL with a fragment") }
+        if url.utf8.contains(UInt8(ascii: "#")) { throw Objection(message: "has a URL with a fragment") }
         return ManifestEntry(
             url: url, lastModified: try date(fields[1], "last-modified"), expires: try date(fields[2], "expires"),
             mediaType: fields.count > 3 ? Self.known(fields[3]) : nil,

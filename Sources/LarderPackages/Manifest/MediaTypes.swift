@@ -12,9 +12,11 @@ public struct MediaTypes: Sendable, Hashable {
     /// - Parameter text: the content of the file.
     public init(table text: String) {
         var more: [String: String] = [:]
-        for line in text.split(whereSeparator: \.isNewline) {
-            let words = line.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace)
-            for word in words.dropFirst() { more[word.lowercased()] = String(words[0]) }
+        for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
+            let words = line.prefix { $0 != UInt8(ascii: "#") }.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
+            // A type has to fit in a header field.
+            guard let type = words.first, type.allSatisfy({ (0x21...0x7E).contains($0) }) else { continue }
+            for word in words.dropFirst() { if let word = Self.lowercased(word) { more[word] = String(type) } }
         }
         self.init(more)
     }
@@ -23,9 +25,16 @@ public struct MediaTypes: Sendable, Hashable {
     ///
     /// - Parameter name: of the file, with or without directories.
     public func type(of name: String) -> String? {
-        let last = name.split(separator: "/").last ?? ""
-        guard let dot = last.lastIndex(of: "."), dot != last.startIndex else { return nil }
-        return types[last[last.index(after: dot)...].lowercased()]
+        let bytes = name.utf8
+        let last = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes[bytes.index(after: $0)...] } ?? bytes[...]
+        guard let dot = last.lastIndex(of: UInt8(ascii: ".")), dot != last.startIndex else { return nil }
+        return Self.lowercased(last[last.index(after: dot)...]).flatMap { types[$0] }
+    }
+
+    /// An extension in lower case; nil for one that has other characters than those of ASCII.
+    private static func lowercased(_ word: Substring.UTF8View) -> String? {
+        guard word.allSatisfy({ $0 < 0x80 }) else { return nil }
+        return String(decoding: word.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
     /// The extensions that are known.

@@ -16,6 +16,11 @@ enum MemberList {
     /// Where user data are: `.userdata/KEY/FILE`.
     static let dataFolder = ".userdata/"
 
+    /// Whether a text can be the version of a package: 200 bytes at most, and no control characters.
+    static func isVersion(_ text: String) -> Bool {
+        text.utf8.count <= 200 && !text.unicodeScalars.contains { $0.properties.generalCategory == .control }
+    }
+
     /// The first line.
     struct Header: Codable, Hashable {
         /// Version of the form: 1.

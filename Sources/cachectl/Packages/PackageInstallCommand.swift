@@ -55,7 +55,8 @@ struct PackageInstallCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Base URL for relative URLs, URLs with the scheme afcpkg, and files without a manifest.",
+            "Base URL for relative URLs, URLs with the scheme afcpkg (default: http://localhost), and files without a "
+                + "manifest.",
             valueName: "url"))
     var baseURL: String?
 
@@ -68,6 +69,24 @@ struct PackageInstallCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp("Refuse archives with more members. Default: 1,000,000.", valueName: "n"))
     var maxMembers: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Refuse archives whose members have more bytes together. Default: 64GiB.", valueName: "size"),
+        transform: SizeArgument.parse)
+    var maxBytes: ByteCount?
+
+    @Option(
+        help: ArgumentHelp(
+            "Refuse archives that unpack to more than this many times their size, and to more than 64 MiB. "
+                + "Default: 100.", valueName: "n"))
+    var maxRatio: Int?
+
+    func validate() throws {
+        for (name, value) in [("--max-members", maxMembers), ("--max-ratio", maxRatio)] {
+            if let value, value < 1 { throw ValidationError("\(name) is out of range. Use 1 or more.") }
+        }
+    }
 
     func run() throws {
         Interruption.listen()
@@ -82,6 +101,8 @@ struct PackageInstallCommand: ParsableCommand {
         install.acceptsOtherSigner = acceptSigner
         install.restoresMembers = restore
         if let maxMembers { install.limits.members = maxMembers }
+        if let maxBytes { install.limits.totalBytes = maxBytes }
+        if let maxRatio { install.limits.ratio = maxRatio }
         let progress = ProgressLine("installing", isQuiet: options.json)
         install.onProgress = { step in
             progress.update(

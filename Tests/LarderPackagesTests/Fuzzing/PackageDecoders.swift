@@ -21,10 +21,12 @@ enum PackageDecoders {
             let again = try Manifest(parsing: Array(manifest.text.utf8))
             try require(again.entries == manifest.entries, "a manifest that is written back with other entries")
             for entry in manifest.entries {
-                let url = URLText.absolute(URLText.encoded(entry.url), below: manifest.baseURL)
-                try require(
-                    URLText.encoded(url).utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "a URL that is not encoded")
-                let names = URLText.memberNames(of: url, raw: entry.url, below: manifest.baseURL)
+                let encoded = URLText.encoded(entry.url)
+                if let url = URLText.absolute(encoded, below: manifest.baseURL) {
+                    try require(
+                        URLText.encoded(url).utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "a URL that is not encoded")
+                }
+                let names = URLText.memberNames(of: encoded, below: manifest.baseURL)
                 try require(names.count <= 66, "\(names.count) names of one member")
             }
         }
