@@ -14,7 +14,6 @@ docs/packages.md describes the formats.
 import argparse
 import base64
 import calendar
-import fnmatch
 import hashlib
 import json
 import os
@@ -25,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 import urllib.parse
 import zipfile
 
@@ -32,6 +32,7 @@ MANIFEST = "manifest.afcache"
 LIST = "larder.members"
 SIGNATURE = "larder.signature"
 USER_DATA = ".userdata/"
+LONGEST_URL = 16384
 
 # As in Sources/LarderPackages/Manifest/MediaTypes.swift.
 MEDIA_TYPES = {
@@ -99,7 +100,15 @@ def encoded_path(path):
 
 
 def encoded_url(url):
-    return urllib.parse.quote(url.encode("utf-8"), safe="/-._~!$&'()*+,;=:@?#%")
+    """A URL with what is not allowed in one percent-encoded. The brackets of an IPv6 address stay."""
+    head, address, tail = url, "", ""
+    match = re.search("://", url)
+    literal = match and re.compile(r"\[[0-9A-Fa-f:.]*\]").match(url, match.end())
+    if literal:
+        head, address, tail = url[:match.end()], literal[0], url[literal.end():]
+    return "".join(
+        part if part is address else urllib.parse.quote(part.encode("utf-8"), safe="/-._~!$&'()*+,;=:@?#%")
+        for part in (head, address, tail))
 
 
 def host_and_path(url):
@@ -139,6 +148,52 @@ def objection(name):
     return None
 
 
+def matches(pattern, path):
+    """Whether a path matches a pattern: as PathPattern in Sources/LarderPackages/Create, whatever the system."""
+    parts, place = [], 0
+    while place < len(pattern):
+        letter = pattern[place]
+        place += 1
+        if letter == "*":
+            parts.append(None)
+            continue
+        if letter == "[":
+            start = place + (pattern[place:place + 1] == "!")
+            end = pattern.find("]", start + 1)
+            if end >= 0:
+                parts.append((letters_of(pattern[start:end]), start > place))
+                place = end + 1
+                continue
+        parts.append(([("\0", "\U0010FFFF")] if letter == "?" else [(letter, letter)], False))
+    part = index = 0
+    again = None
+    while index < len(path):
+        if part < len(parts) and parts[part] is None:
+            part += 1
+            again = (part, index)
+        elif part < len(parts) and any(a <= path[index] <= b for a, b in parts[part][0]) != parts[part][1]:
+            part, index = part + 1, index + 1
+        elif again:
+            again = (again[0], again[1] + 1)
+            part, index = again
+        else:
+            return False
+    return all(rest is None for rest in parts[part:])
+
+
+def letters_of(text):
+    """The ranges of a set of characters, such as a-c_."""
+    ranges, place = [], 0
+    while place < len(text):
+        if text[place + 1:place + 2] == "-" and place + 2 < len(text):
+            ranges.append((text[place], text[place + 2]))
+            place += 3
+        else:
+            ranges.append((text[place], text[place]))
+            place += 1
+    return ranges
+
+
 def package_name(text):
     name = re.sub(r"[^A-Za-z0-9._+-]", "-", text.encode("utf-8", "replace").decode("ascii", "replace"))
     return name[:128].lstrip(".") or "package"
@@ -168,6 +223,12 @@ def digest_of(path):
             size += len(piece)
 
 
+def skip(skipped, what, why):
+    """Records what is left out, the first 1,000."""
+    if len(skipped) < 1000:
+        skipped[what] = why
+
+
 def walk(root, options, skipped, is_data=False):
     """Files below a folder, as (name, path, status), in the order of the bytes of their names."""
     found, folders = [], [""]
@@ -179,27 +240,31 @@ def walk(root, options, skipped, is_data=False):
         except OSError as error:
             raise PackageError("the folder %s cannot be read: %s" % (path, error.strerror)) from None
         for name in names:
-            relative = folder + "/" + name if folder else name
+            text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            relative = folder + "/" + text if folder else text
+            if text != name:
+                skip(skipped, relative, "the name is not UTF-8")
+                continue
             if name.startswith(".") and not options.all:
-                skipped[relative] = "hidden"
+                skip(skipped, relative, "hidden")
                 continue
             status = os.lstat(os.path.join(root, relative))
             if stat.S_ISDIR(status.st_mode):
                 folders.append(relative)
                 continue
             if not stat.S_ISREG(status.st_mode):
-                skipped[relative] = "neither a file nor a folder"
+                skip(skipped, relative, "neither a file nor a folder")
                 continue
             if not is_data and options.max_item_size is not None and status.st_size > options.max_item_size:
-                skipped[relative] = "more than %d bytes" % options.max_item_size
+                skip(skipped, relative, "more than %d bytes" % options.max_item_size)
                 continue
-            pattern = next((p for p in options.exclude if fnmatch.fnmatchcase(relative, p)), None)
-            if not is_data and pattern:
-                skipped[relative] = "excluded by " + pattern
+            pattern = next((p for p in options.exclude if matches(p, relative)), None)
+            if not is_data and pattern is not None:
+                skip(skipped, relative, "excluded by " + pattern)
                 continue
             why = objection(relative)
             if why:
-                skipped[relative] = why
+                skip(skipped, relative, why)
                 continue
             found.append((relative, os.path.join(root, relative), status))
     return sorted(found, key=lambda file: file[0].encode("utf-8"))
@@ -208,38 +273,59 @@ def walk(root, options, skipped, is_data=False):
 def media_types(options):
     types = dict(MEDIA_TYPES)
     if options.mime_map:
-        with open(options.mime_map, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                words = line.split("#", 1)[0].split()
-                for extension in words[1:]:
-                    types[extension.lower()] = words[0]
+        with open(options.mime_map, "rb") as file:
+            for line in file.read().split(b"\n"):
+                words = [word for word in re.split(rb"[ \t\r]", line.split(b"#", 1)[0]) if word]
+                # A type has to fit in a header field.
+                if words and all(0x21 <= byte <= 0x7E for byte in words[0]):
+                    for extension in words[1:]:
+                        if extension.isascii():
+                            types[extension.lower().decode("ascii")] = words[0].decode("ascii")
     return types
 
 
 def type_of(name, types):
     last = name.rsplit("/", 1)[-1]
     dot = last.rfind(".")
-    return types.get(last[dot + 1:].lower()) if dot > 0 else None
+    return types.get(last[dot + 1:].lower()) if dot > 0 and last[dot + 1:].isascii() else None
+
+
+def base_of(options):
+    """The base URL without a slash at its end, its host without a port, and its path."""
+    given = options.base_url
+    base = encoded_url(given[:-1] if given.endswith("/") else given)
+    match = re.fullmatch(
+        r"https?://(\[[0-9a-f:.]*\]|[a-z0-9_~!$&'()*+;=%-][a-z0-9._~!$&'()*+;=%-]*)(?::([0-9]*))?(?:/[^?#]*)?", base,
+        re.IGNORECASE | re.ASCII)
+    place = host_and_path(base)
+    if not match or place is None or int(match[2] or 0) > 65535 or len(base) > 2000:
+        raise PackageError(
+            "the base URL '%s' is not an HTTP URL without a query, a fragment and a user name" % given)
+    return base, place
 
 
 def folder_members(options, created, skipped):
-    base = encoded_url(options.base_url[:-1] if options.base_url.endswith("/") else options.base_url)
-    place = host_and_path(base)
-    if place is None or not re.match(r"https?://[^@?]*$", base, re.IGNORECASE):
-        raise PackageError("the base URL '%s' is not an HTTP URL without a query" % options.base_url)
+    base, place = base_of(options)
     types = media_types(options)
     offset = options.last_modified_plus or -(options.last_modified_minus or 0)
     for name, path, status in walk(options.folder, options, skipped):
-        modified = (int(status.st_mtime_ns // 1_000_000_000) if options.last_modified_file else created) + offset
+        url = base + "/" + encoded_path(name)
+        if len(url) > LONGEST_URL:
+            skip(skipped, name, "the URL has more than %d bytes" % LONGEST_URL)
+            continue
+        modified = (status.st_mtime_ns // 1_000_000_000 if options.last_modified_file else created) + offset
         expires = None if options.max_age is None else modified + options.max_age
+        dates = (modified, modified if expires is None else expires)
+        if not all(-62135596800 <= moment <= 253402300799 for moment in dates):
+            raise PackageError("%s: its Last-Modified or Expires is not between the years 1 and 9999" % name)
         media_type = type_of(name, types) if options.mime else None
         fields = [["Content-Type", media_type]] if media_type else []
         fields.append(["Last-Modified", http_date(modified)])
         if expires is not None:
             fields.append(["Expires", http_date(expires)])
+        member = place[0] + place[1] + "/" + name
         yield Member(
-            base + "/" + encoded_path(name), place[0] + place[1] + "/" + name, path, fields, 200, modified, expires,
-            media_type)
+            url, None if objection(member) else member, path, fields, 200, modified, expires, media_type)
 
 
 def cache_members(options, folder, skipped):
@@ -365,8 +451,7 @@ class Archive:
         none = "NULL" if self.form == 5 else ""
         lines = []
         if self.form == 5 and self.options.folder:
-            base = self.options.base_url
-            lines.append("baseURL = " + encoded_url(base[:-1] if base.endswith("/") else base))
+            lines.append("baseURL = " + base_of(self.options)[0])
         for member, path in self.entries:
             parts = [member.url]
             for moment in (member.last_modified, member.expires):
@@ -402,8 +487,12 @@ def read_base(options):
 
 def password_of(options):
     if options.password_file:
-        with open(options.password_file, encoding="utf-8") as file:
-            password = file.readline().rstrip("\r\n")
+        with open(options.password_file, "rb") as file:
+            line = file.read(4096).split(b"\n", 1)[0]
+        try:
+            password = (line[:-1] if line.endswith(b"\r") else line).decode("utf-8")
+        except UnicodeDecodeError:
+            password = ""
         if not password:
             raise PackageError("%s has no password in its first line" % options.password_file)
         return password
@@ -432,8 +521,8 @@ def write(archive, name, path, password):
     try:
         with open_zip(temporary, "w", password) as target:
             def put(member, data, modified):
-                # Archives have local time, from 1980 on, in steps of two seconds.
-                date = max(time.localtime(modified)[:6], (1980, 1, 1, 0, 0, 0))
+                # Archives have local time, from 1980 to 2107, in steps of two seconds.
+                date = time.localtime(min(max(modified, 315619200), 4354732800))[:6]
                 info = zipfile.ZipInfo(member, date)
                 if password is not None:
                     import pyzipper
@@ -488,19 +577,26 @@ def signature(members, key):
 # The command line
 
 
+def number(text):
+    """A whole number, as cachectl reads it."""
+    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
+        raise ValueError(text)
+    return int(text)
+
+
 def parser():
     parser = argparse.ArgumentParser(
-        description="Makes a package: a zip archive of responses.",
+        allow_abbrev=False, description="Makes a package: a zip archive of responses.",
         epilog="The options are those of 'cachectl package create'; docs/packages.md describes the formats.")
     add = parser.add_argument
     add("--folder", help="the folder with the files")
     add("--base-url", "--baseurl", default="http://localhost", metavar="URL", help="the URL of the folder")
-    add("--max-age", "--maxage", type=int, metavar="SECONDS", help="seconds from Last-Modified to Expires")
+    add("--max-age", "--maxage", type=number, metavar="SECONDS", help="seconds from Last-Modified to Expires")
     add("--last-modified-file", "--lastmodifiedfile", action="store_true", help="take Last-Modified from each file")
-    add("--last-modified-plus", "--lastmodifiedplus", type=int, metavar="SECONDS", help="add to Last-Modified")
-    add("--last-modified-minus", "--lastmodifiedminus", type=int, metavar="SECONDS",
+    add("--last-modified-plus", "--lastmodifiedplus", type=number, metavar="SECONDS", help="add to Last-Modified")
+    add("--last-modified-minus", "--lastmodifiedminus", type=number, metavar="SECONDS",
         help="subtract from Last-Modified")
-    add("--max-item-size", "--maxItemFileSize", type=int, metavar="BYTES", help="leave out files with more bytes")
+    add("--max-item-size", "--maxItemFileSize", type=number, metavar="BYTES", help="leave out files with more bytes")
     add("-a", "--all", action="store_true", help="also pack files and folders that begin with a dot")
     add("--exclude", action="append", default=[], metavar="PATTERN", help="leave out files whose path matches")
     add("--mime", action="store_true", default=True, help="write media types (the default)")
@@ -516,7 +612,7 @@ def parser():
     add("-o", "--output", "--outfile", default="afcache-archive.zip", metavar="FILE", help="the archive")
     add("--name", help="the name of the package; default: that of the file")
     add("--package-version", default="", metavar="TEXT", help="the version of the package")
-    add("--created", type=int, metavar="SECONDS", help="when the package is made, since 1970; default: now")
+    add("--created", type=number, metavar="SECONDS", help="when the package is made, since 1970; default: now")
     add("--form", type=int, choices=(3, 4, 5), help="fields of AFCache's manifest")
     add("--zone-offset", action="store_true", help="end dates of the manifest with GMT+00:00")
     add("--list", action="store_true", default=True, help="write the list of members with digests (the default)")
@@ -529,6 +625,22 @@ def parser():
 
 
 def check(options, parser):
+    for argument in sys.argv[1:]:
+        try:
+            argument.encode("utf-8")
+        except UnicodeEncodeError:
+            parser.error("%a is not UTF-8" % argument)
+    for name in ("max_age", "last_modified_plus", "last_modified_minus", "max_item_size"):
+        if not 0 <= (getattr(options, name) or 0) <= 100_000_000_000:
+            parser.error("--%s is out of range: use 0 ... 100000000000" % name.replace("_", "-"))
+    if not 0 <= (options.created or 0) <= 253402300799:
+        parser.error("--created is out of range: use 0 ... 253402300799")
+    version = options.package_version
+    if len(version.encode("utf-8")) > 200 or any(unicodedata.category(letter) == "Cc" for letter in version):
+        parser.error("--package-version has 200 bytes at most, and no control characters")
+    key = options.user_data_key
+    if key and objection(key + "/x"):
+        parser.error("--user-data-key cannot be used: " + objection(key + "/x"))
     if options.from_cache == (options.folder is not None):
         parser.error("give either --folder or --from-cache")
     if options.from_cache and not options.url and not options.url_list:
@@ -543,9 +655,16 @@ def check(options, parser):
         parser.error("'%s' is not the name of a package" % options.name)
 
 
+def stem(path):
+    """The name of a file without its extension."""
+    name = os.path.basename(path)
+    dot = name.rfind(".")
+    return name[:dot] if dot > 0 else name
+
+
 def create(options):
     created = int(time.time()) if options.created is None else options.created
-    name = options.name or package_name(os.path.splitext(os.path.basename(options.output))[0])
+    name = options.name or package_name(stem(options.output))
     password, skipped = password_of(options), {}
     archive, data = Archive(options, created), 0
     with tempfile.TemporaryDirectory() as folder:
@@ -558,6 +677,10 @@ def create(options):
         if options.user_data:
             for relative, path, status in walk(options.user_data, options, skipped, is_data=True):
                 key = options.user_data_key + "/" if options.user_data_key else ""
+                why = objection(USER_DATA + key + relative)
+                if why:
+                    skip(skipped, key + relative, why)
+                    continue
                 archive.add_data(key + relative, path, status)
                 data += 1
         if options.from_cache and not archive.lines:
@@ -584,12 +707,18 @@ def main():
         sys.exit("afcpkg: %s" % error)
     except OSError as error:
         sys.exit("afcpkg: %s: %s" % (error.filename, error.strerror))
-    if options.json:
-        print(json.dumps(summary, indent=2, sort_keys=True, ensure_ascii=False))
-    else:
-        print("%(archive)s: %(members)d responses of package %(name)s, %(bytes)d bytes" % summary)
-        for what, why in sorted(summary["skipped"].items()):
-            print("  left out: %s: %s" % (what, why))
+    try:
+        if options.json:
+            print(json.dumps(summary, indent=2, sort_keys=True, ensure_ascii=False))
+        else:
+            print("%(archive)s: %(members)d responses of package %(name)s, %(bytes)d bytes" % summary)
+            for what, why in sorted(summary["skipped"].items()):
+                print("  left out: %s: %s" % (what, why))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The archive is whole; only no one reads about it. Python would complain at its end, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 if __name__ == "__main__":

@@ -123,7 +123,10 @@ import Testing
 
     @Test func baseURLsThatAreNone() async throws {
         try await Setting.run { setting in
-            for base in ["ftp://a.example", "http://a.example/?q=1", "a.example", "http://"] {
+            for base in [
+                "ftp://a.example", "http://a.example/?q=1", "a.example", "http://", "http://a.example/#f",
+                "http://u@a.example", "http://[::1", "http://[::1]x", "http://..", "http://a.example:70000",
+            ] {
                 #expect(throws: PackageError.self) { try setting.package(["a": "1"], base: base) }
             }
         }

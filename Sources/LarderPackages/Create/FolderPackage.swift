@@ -2,10 +2,12 @@ import HTTPCaching
 import Larder
 import SystemPackage
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
 #else
-    import Foundation
+    import Glibc
 #endif
 
 /// Makes packages of files.
@@ -27,44 +29,80 @@ public enum Package {
         let now = options.created ?? SystemClock().now()
         let style = ManifestStyle(files.hasMediaTypes ? .fourFields : .threeFields)
         let writer = try PackageWriter(archive, options, style: style, at: now)
-        let base = URLText.encoded(files.baseURL.hasSuffix("/") ? String(files.baseURL.dropLast()) : files.baseURL)
-        guard let (host, path) = URLText.hostAndPath(base) else {
-            throw PackageError(.badManifest, "the base URL '\(Key(files.baseURL))' has no host")
-        }
-        if base.contains("?") || PackageStore.key(of: base) == nil {
-            throw PackageError(
-                .badManifest, "the base URL '\(Key(files.baseURL))' is not an HTTP URL without a query")
-        }
+        let (base, host, path) = try self.base(files)
         let folder = FolderWalk(FilePath(files.folder), files)
         for file in try folder.files(writer.skip) {
+            let url = base + "/" + URLText.encoded(path: file.name)
+            if url.utf8.count > MemberName.longestURL {
+                writer.skip(file.name, "the URL has more than \(MemberName.longestURL) bytes")
+                continue
+            }
             onMember(file.name)
             let digest = try file.digest()
             let whole = (files.usesFileTimes ? file.modified : now.microseconds / 1_000_000) + files.lastModifiedOffset
-            let lastModified = Timestamp(microseconds: whole * 1_000_000)
-            let expires = files.maxAge.map { Timestamp(microseconds: (whole + $0) * 1_000_000) }
+            let lastModified = try moment(whole, file)
+            let expires = try files.maxAge.map { try moment(whole + $0, file) }
             let type = files.hasMediaTypes ? files.mediaTypes.type(of: file.name) : nil
             var fields: [[String]] = []
             if let type { fields.append(["Content-Type", type]) }
             fields.append(["Last-Modified", format(lastModified)])
             if let expires { fields.append(["Expires", format(expires)]) }
+            let place = host + path + "/" + file.name
             try writer.add(
                 PackageWriter.Member(
-                    url: base + "/" + URLText.encoded(path: file.name), path: host + path + "/" + file.name,
-                    digest: digest, length: file.length, fields: fields, lastModified: lastModified, expires: expires,
+                    url: url, path: MemberName.objection(Array(place.utf8)) == nil ? place : nil, digest: digest,
+                    length: file.length, fields: fields, lastModified: lastModified, expires: expires,
                     mediaType: type, source: FileSource(file.path, length: file.length, digest: digest)))
         }
-        if let data = files.dataFolder {
-            var all = files
-            (all.maxItemBytes, all.excludes) = (nil, [])
-            for file in try FolderWalk(FilePath(data), all).files(writer.skip) {
-                let digest = try file.digest()
-                try writer.add(
-                    data: (files.dataKey.map { $0 + "/" } ?? "") + file.name,
-                    FileSource(file.path, length: file.length, digest: digest), digest: digest,
-                    modified: Timestamp(microseconds: file.modified * 1_000_000))
-            }
-        }
+        if let data = files.dataFolder { try add(data, files, writer) }
         return try writer.finish(baseURL: base)
+    }
+
+    private static func add(_ folder: String, _ files: FolderOptions, _ writer: PackageWriter) throws {
+        var all = files
+        (all.maxItemBytes, all.excludes) = (nil, [])
+        let key = files.dataKey.flatMap { $0.isEmpty ? nil : $0 + "/" } ?? ""
+        if !key.isEmpty, let objection = MemberName.objection(Array((key + "x").utf8)) {
+            throw PackageError(.unsafeName, "the key '\(Key(key))' of the user data cannot be used: \(objection)")
+        }
+        for file in try FolderWalk(FilePath(folder), all).files(writer.skip) {
+            let name = key + file.name
+            if let objection = MemberName.objection(Array((MemberList.dataFolder + name).utf8)) {
+                writer.skip(name, objection)
+                continue
+            }
+            let digest = try file.digest()
+            try writer.add(
+                data: name, FileSource(file.path, length: file.length, digest: digest), digest: digest,
+                modified: Timestamp(microseconds: file.modified * 1_000_000))
+        }
+    }
+
+    /// The base URL without a slash at its end, its host without a port, and its path.
+    private static func base(_ files: FolderOptions) throws -> (url: String, host: String, path: String) {
+        let given = files.baseURL.utf8
+        let base = URLText.encoded(given.last == UInt8(ascii: "/") ? String(given.dropLast())! : files.baseURL)
+        // Other programs take a name that begins with a dot for a hidden one, and `..` leads out of a folder.
+        guard !base.utf8.contains(where: { "?#".utf8.contains($0) }), PackageStore.key(of: base) != nil,
+            let (host, path) = URLText.hostAndPath(base), host.utf8.first != UInt8(ascii: "."),
+            base.utf8.count <= longestBase
+        else {
+            throw PackageError(
+                .badManifest,
+                "the base URL '\(Key(files.baseURL))' is not an HTTP URL without a query, a fragment and a user name")
+        }
+        return (base, host, path)
+    }
+
+    private static let longestBase = 2_000
+
+    /// A moment of a response, which HTTP can name: its years have four digits.
+    private static func moment(_ seconds: Int64, _ file: FolderWalk.File) throws -> Timestamp {
+        guard (-62_135_596_800...253_402_300_799).contains(seconds) else {
+            throw PackageError(
+                .badManifest, "its Last-Modified or Expires is not between the years 1 and 9999", member: file.name)
+        }
+        return Timestamp(microseconds: seconds * 1_000_000)
     }
 
     static func format(_ moment: Timestamp) -> String {
@@ -120,15 +158,14 @@ struct FolderWalk {
         while let folder = folders.popLast() {
             try Cancellation.check()
             let path = folder.isEmpty ? root : root.appending(folder)
-            let names: [String]
-            do {
-                names = try FileManager.default.contentsOfDirectory(atPath: path.string)
-            } catch {
-                throw PackageError(.io, "the folder cannot be read", archive: path, cause: error)
-            }
-            for name in names {
-                let relative = folder.isEmpty ? name : folder + "/" + name
-                if name.hasPrefix("."), !options.includesHidden {
+            for bytes in try Self.names(in: path) {
+                let text = String(decoding: bytes, as: UTF8.self)
+                let relative = folder.isEmpty ? text : folder + "/" + text
+                guard let name = String(validating: bytes, as: UTF8.self) else {
+                    skip(relative, "the name is not UTF-8")
+                    continue
+                }
+                if name.utf8.first == UInt8(ascii: "."), !options.includesHidden {
                     skip(relative, "hidden")
                     continue
                 }
@@ -147,12 +184,31 @@ struct FolderWalk {
         return found.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
 
+    /// The names in a folder, in the order of the system. readdir(3).
+    private static func names(in path: FilePath) throws -> [[UInt8]] {
+        guard let folder = path.withPlatformString({ opendir($0) }) else {
+            throw PackageError(.io, "the folder cannot be read", archive: path, cause: Errno(rawValue: errno))
+        }
+        defer { closedir(folder) }
+        var names: [[UInt8]] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(folder) else { break }
+            let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+            if bytes != Array(".".utf8), bytes != Array("..".utf8) { names.append(bytes) }
+        }
+        if errno != 0 {
+            throw PackageError(.io, "the folder cannot be read", archive: path, cause: Errno(rawValue: errno))
+        }
+        return names
+    }
+
     private func file(_ name: String, _ status: stat, _ skip: (String, String) -> Void) throws -> File? {
         if let limit = options.maxItemBytes, Int64(status.st_size) > limit {
             skip(name, "more than \(limit) bytes")
             return nil
         }
-        if let pattern = options.excludes.first(where: { fnmatch($0, name, 0) == 0 }) {
+        if let pattern = options.excludes.first(where: { PathPattern($0).matches(name) }) {
             skip(name, "excluded by \(pattern)")
             return nil
         }

@@ -4,7 +4,7 @@ import Larder
 public struct PackageOptions: Sendable {
     /// The name. Nil: that of the archive's file, without its extension. Default: nil.
     public var name: String?
-    /// The version, any text. Default: empty.
+    /// The version, at most 200 bytes of text without control characters. Default: empty.
     public var version = ""
     /// The time of creation, which is also the default for `Last-Modified` of files. Nil: now. Default: nil.
     public var created: Timestamp?
@@ -25,6 +25,8 @@ public struct PackageOptions: Sendable {
     public var password: String?
     /// The password of ``base``, if it has one. Default: nil.
     public var basePassword: String?
+    /// Writes a package that has neither responses nor user data. Default: true.
+    package var writesEmpty = true
 
     /// The defaults.
     public init() {}
@@ -46,7 +48,8 @@ public struct FolderOptions: Sendable {
     public var maxItemBytes: Int64?
     /// Packs files whose name, or the name of whose folder, begins with a dot. Default: false.
     public var includesHidden = false
-    /// Patterns of fnmatch(3) for paths in the folder. Files that match one are left out. `*` also matches slashes.
+    /// Patterns for paths in the folder: `*` (any text, slashes too), `?`, `[abc]`, `[a-c]` and `[!abc]`. Files that
+    /// match one are left out.
     public var excludes: [String] = []
     /// Writes media types. Default: true.
     public var hasMediaTypes = true

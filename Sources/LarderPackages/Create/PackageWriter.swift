@@ -33,11 +33,11 @@ final class PackageWriter {
 
     private var entries: [ManifestEntry] = []
     private var lines: [MemberList.Line] = []
-    /// Names of files, and of the folders that they are in.
-    private var files: Set<String> = []
-    private var folders: Set<String> = []
-    /// The digest and fields of each URL, and of each user data file, in the earlier version.
-    private var base: (header: MemberList.Header.Base, lines: [String: MemberList.Line])?
+    /// Names of files, and of the folders that they are in. As bytes: two forms of one letter are two names.
+    private var files: Set<[UInt8]> = []
+    private var folders: Set<[UInt8]> = []
+    /// The digest of each URL, and of each user data file, in the earlier version.
+    private var base: (header: MemberList.Header.Base, digests: [[UInt8]: String])?
 
     init(_ path: FilePath, _ options: PackageOptions, style: ManifestStyle, at now: Timestamp) throws {
         let name = options.name ?? PackageName.from(path.stem ?? "")
@@ -45,6 +45,10 @@ final class PackageWriter {
         if !options.hasList, options.signingKey != nil || options.base != nil {
             throw PackageError(
                 .unsupported, "a package without a list of members cannot be signed or be an increment")
+        }
+        if !MemberList.isVersion(options.version) {
+            throw PackageError(
+                .badManifest, "the version of a package has 200 bytes at most, and no control characters")
         }
         self.options = options
         // Whole seconds, as everything that is written has them.
@@ -58,7 +62,7 @@ final class PackageWriter {
 
     private static func read(
         _ path: FilePath, _ password: String?
-    ) throws -> (MemberList.Header.Base, [String: MemberList.Line]) {
+    ) throws -> (MemberList.Header.Base, [[UInt8]: String]) {
         let archive = try ZipReader(path, password: password, limits: ArchiveLimits())
         guard let list = try archive.member(MemberList.fileName) else {
             throw PackageError(.missingBase, "the archive has no list of members", archive: path)
@@ -67,14 +71,14 @@ final class PackageWriter {
         guard let first = try reader.next(), let header = MemberList.decode(MemberList.Header.self, first) else {
             throw PackageError(.badManifest, "the first line does not describe a package", archive: path)
         }
-        var lines: [String: MemberList.Line] = [:]
+        var digests: [[UInt8]: String] = [:]
         while let text = try reader.next() {
             guard let line = MemberList.decode(MemberList.Line.self, text) else {
                 throw reader.objection("does not describe a member")
             }
-            lines[line.url ?? "data \(line.data ?? "")"] = line
+            digests[Array((line.url ?? "data \(line.data ?? "")").utf8)] = line.sha256
         }
-        return (MemberList.Header.Base(version: header.version, list: reader.digest.hexadecimal), lines)
+        return (MemberList.Header.Base(version: header.version, list: reader.digest.hexadecimal), digests)
     }
 
     /// Records something that is left out.
@@ -86,7 +90,7 @@ final class PackageWriter {
 
     func add(_ member: Member) throws {
         let path = place(member)
-        let isUnchanged = base?.lines[member.url]?.sha256 == member.digest.hexadecimal
+        let isUnchanged = base?.digests[Array(member.url.utf8)] == member.digest.hexadecimal
         if member.status == 200, !member.url.contains("?") || style.form == .fiveFields {
             entries.append(
                 ManifestEntry(
@@ -114,7 +118,7 @@ final class PackageWriter {
         let path = MemberList.dataFolder + name
         var line = MemberList.Line(
             data: name, path: path, sha256: digest.hexadecimal, size: source.length)
-        if base?.lines["data \(name)"]?.sha256 == digest.hexadecimal {
+        if base?.digests[Array("data \(name)".utf8)] == digest.hexadecimal {
             line.path = nil
         } else {
             try zip.add(path, source, modified: modified.microseconds / 1_000_000)
@@ -126,30 +130,30 @@ final class PackageWriter {
     /// The name of a member: `HOST/PATH`, or one made of the URL's digest, where that cannot be the name of a file, or
     /// another member has it, as a file or as a folder.
     private func place(_ member: Member) -> String {
-        if let path = member.path, isFree(path) {
-            take(path)
+        if let path = member.path, isFree(Array(path.utf8)) {
+            take(Array(path.utf8))
             return path
         }
         let host = URLText.hostAndPath(member.url)?.host ?? "localhost"
         let name = host + "/.larder/" + Digest.of(Array(member.url.utf8)).hexadecimal.prefix(32)
-        take(name)
+        take(Array(name.utf8))
         // Only this form says where the content is.
         style.form = .fiveFields
         return name
     }
 
-    private func isFree(_ path: String) -> Bool {
+    private func isFree(_ path: [UInt8]) -> Bool {
         if files.contains(path) || folders.contains(path) { return false }
         return !Self.folders(of: path).contains { files.contains($0) }
     }
 
-    private func take(_ path: String) {
+    private func take(_ path: [UInt8]) {
         files.insert(path)
         folders.formUnion(Self.folders(of: path))
     }
 
-    private static func folders(of path: String) -> [String] {
-        path.indices.filter { path[$0] == "/" }.map { String(path[..<$0]) }
+    private static func folders(of path: [UInt8]) -> [[UInt8]] {
+        path.indices.filter { path[$0] == UInt8(ascii: "/") }.map { Array(path[..<$0]) }
     }
 
     private static func isWorthCompressing(_ type: String?) -> Bool {
@@ -166,6 +170,7 @@ final class PackageWriter {
     func finish(baseURL: String?) throws -> PackageSummary {
         summary.entries = entries
         summary.urls = lines.compactMap(\.url)
+        if lines.isEmpty, !options.writesEmpty { return summary }
         if style.form != .fiveFields { for index in entries.indices { entries[index].fileName = nil } }
         let manifest = Manifest(entries, baseURL: baseURL, style: style)
         let seconds = created.microseconds / 1_000_000

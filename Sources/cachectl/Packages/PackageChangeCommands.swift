@@ -33,12 +33,17 @@ struct PackageExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Create a package from responses in the store.",
+        usage: "cachectl package export [<archive>] [<options>]",
         discussion: """
             Options that select entries can be combined. Packs complete responses to GET that do not vary, \
             and lists the others. Leaves out Set-Cookie.
             """)
 
     @OptionGroup var options: StoreOptions
+
+    @Argument(
+        help: "The archive; --output names it, too. Default: \(PackageOutputOptions.standard).", completion: .file())
+    var archive: String?
 
     @OptionGroup var selecting: SelectionOptions
 
@@ -51,19 +56,22 @@ struct PackageExportCommand: ParsableCommand {
         if all == selecting.isGiven {
             throw ValidationError("Give either --all or options that select entries.")
         }
+        if let archive, output.output != nil {
+            throw ValidationError("Give the archive once: '\(archive)', or --output.")
+        }
     }
 
     func run() throws {
         Interruption.listen()
         let packing = try output.options(defaultForm: .fourFields)
-        let archive = FilePath(output.output)
+        let name = archive ?? output.output ?? PackageOutputOptions.standard
         try options.withStore(.reading) { store in
             let selection = selecting.selection(at: store.now) ?? .all
             let summary = try Blocking.run {
-                try await PackageStore(store).export(selection, to: archive, packing)
+                try await PackageStore(store).export(selection, to: FilePath(name), packing)
             }
             try options.print(
-                SummaryJSON(summary, output.output), orText: SummaryJSON.text(summary, output.output))
+                SummaryJSON(summary, name), orText: SummaryJSON.text(summary, name))
         }
     }
 }

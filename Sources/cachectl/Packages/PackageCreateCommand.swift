@@ -56,7 +56,8 @@ struct PackageCreateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Leave out files whose path in the folder matches; * also matches slashes. Repeatable.",
+            "Leave out files whose path in the folder matches: * (any text, slashes too), ?, [abc], [!abc]. "
+                + "Repeatable.",
             valueName: "pattern"))
     var exclude: [String] = []
 
@@ -93,6 +94,8 @@ struct PackageCreateCommand: ParsableCommand {
 
     @OptionGroup var output: PackageOutputOptions
 
+    private var archiveName: String { output.output ?? PackageOutputOptions.standard }
+
     func validate() throws {
         if fromCache == (folder != nil) { throw ValidationError("Give either --folder or --from-cache.") }
         if fromCache, url.isEmpty, urlList == nil { throw ValidationError("--from-cache needs --url or --url-list.") }
@@ -115,7 +118,7 @@ struct PackageCreateCommand: ParsableCommand {
         let packing = try output.options(defaultForm: mime ? .fourFields : .threeFields)
         let summary = try fromCache ? packCache(packing) : packFolder(packing)
         try options.print(
-            SummaryJSON(summary, output.output), orText: SummaryJSON.text(summary, output.output))
+            SummaryJSON(summary, archiveName), orText: SummaryJSON.text(summary, archiveName))
     }
 
     private func packFolder(_ packing: PackageOptions) throws -> PackageSummary {
@@ -135,7 +138,7 @@ struct PackageCreateCommand: ParsableCommand {
         }
         files.dataFolder = userData
         files.dataKey = userDataKey
-        let (archive, folderFiles) = (FilePath(output.output), files)
+        let (archive, folderFiles) = (FilePath(archiveName), files)
         return try Blocking.run { try Package.create(archive, from: folderFiles, packing) }
     }
 
@@ -155,8 +158,10 @@ struct PackageCreateCommand: ParsableCommand {
             urls += String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline)
                 .map { $0.filter { !$0.isWhitespace } }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
         }
-        let archive = FilePath(output.output)
-        return try options.withStore(.creating) { store in
+        let archive = FilePath(archiveName)
+        var packing = packing
+        packing.writesEmpty = false
+        return try options.withStore(.creating) { [packing] store in
             let transport = NIOTransport()
             let cache = HTTPCache(store: store, transport: transport)
             let progress = ProgressBar("fetching", isQuiet: options.json)
@@ -170,6 +175,9 @@ struct PackageCreateCommand: ParsableCommand {
                     keys.formUnion(try Self.keys(of: url, in: store))
                 } catch let error as FetchError {
                     failed.append((url, error.message))
+                } catch let error as CommandError where error.status == .usage {
+                    // Not a URL. One bad line must not cost the others.
+                    failed.append((url, error.message ?? "not a valid URL"))
                 }
                 progress.update(Int64(index + 1), of: Int64(urls.count))
             }
@@ -179,7 +187,7 @@ struct PackageCreateCommand: ParsableCommand {
                 await transport.close()
                 return try await PackageStore(store).export(.keys(keys), to: archive, packing)
             }
-            for (url, why) in failed { Output.complain("cachectl: \(url) was not fetched: \(why)\n") }
+            for (url, why) in failed { summary.skipped[url] = "not fetched: " + why }
             let packed = Set(summary.urls)
             for url in urls where !failed.contains(where: { $0.url == url }) {
                 let key = PackageStore.key(of: url)?.text ?? url

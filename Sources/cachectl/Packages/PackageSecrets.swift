@@ -12,12 +12,13 @@ enum PackageSecrets {
     static func password(_ file: String?) throws -> String? {
         guard let file else { return getenv(variable).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 } }
         let bytes = try FileInput.bytes(of: FilePath(file), atMost: 4_096)
-        guard let text = String(validating: bytes, as: UTF8.self),
-            let line = text.split(separator: "\n", omittingEmptySubsequences: false).first, !line.isEmpty
-        else {
+        // Bytes: as text, CR LF is one character.
+        var line = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        guard !line.isEmpty, let password = String(validating: line, as: UTF8.self) else {
             throw CommandError(.data, "\(file) has no password in its first line", path: FilePath(file))
         }
-        return line.hasSuffix("\r") ? String(line.dropLast()) : String(line)
+        return password
     }
 
     static func publicKey(_ file: String) throws -> PackageKey {
@@ -42,13 +43,16 @@ enum PackageSecrets {
 struct PackageOutputOptions: ParsableArguments {
     @Option(
         name: [.short, .customLong("output"), .customLong("outfile")],
-        help: ArgumentHelp("The archive. Default: afcache-archive.zip.", valueName: "file"), completion: .file())
-    var output = "afcache-archive.zip"
+        help: ArgumentHelp("The archive. Default: \(PackageOutputOptions.standard).", valueName: "file"),
+        completion: .file())
+    var output: String?
+
+    static let standard = "afcache-archive.zip"
 
     @Option(help: ArgumentHelp("The name of the package. Default: that of the file.", valueName: "name"))
     var name: String?
 
-    @Option(help: ArgumentHelp("The version of the package, any text.", valueName: "text"))
+    @Option(help: ArgumentHelp("The version of the package, at most 200 bytes of text.", valueName: "text"))
     var packageVersion = ""
 
     @Option(
