@@ -304,6 +304,15 @@ def base_of(options):
     return base, place
 
 
+def member_name(place, name):
+    """HOST/PATH without escapes, as an installation looks for it; None if it has to be another."""
+    try:
+        member = place[0] + urllib.parse.unquote_to_bytes(place[1]).decode("utf-8") + "/" + name
+    except UnicodeDecodeError:
+        return None
+    return None if objection(member) else member
+
+
 def folder_members(options, created, skipped):
     base, place = base_of(options)
     types = media_types(options)
@@ -323,9 +332,7 @@ def folder_members(options, created, skipped):
         fields.append(["Last-Modified", http_date(modified)])
         if expires is not None:
             fields.append(["Expires", http_date(expires)])
-        member = place[0] + place[1] + "/" + name
-        yield Member(
-            url, None if objection(member) else member, path, fields, 200, modified, expires, media_type)
+        yield Member(url, member_name(place, name), path, fields, 200, modified, expires, media_type)
 
 
 def cache_members(options, folder, skipped):

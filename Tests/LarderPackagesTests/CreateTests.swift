@@ -57,6 +57,20 @@ import Testing
         }
     }
 
+    /// The name of a member is that which a manifest without file names leads to.
+    @Test(arguments: ["/x%20y", "/[x]", "/%2e", "/%FF", "/100%", "/%+5", "/a%2Fb", ""])
+    func escapesInTheBase(_ path: String) async throws {
+        try await Setting.run { setting in
+            let archive = try setting.package(["a b": "1", "%41": "2"], base: "http://a.example" + path) {
+                $0.hasList = false
+            }
+            try await setting.packages.install(archive)
+            let base = "http://a.example" + path.replacing("[", with: "%5B").replacing("]", with: "%5D")
+            try await #expect(setting.offline(base + "/a%20b") == "1")
+            try await #expect(setting.offline(base + "/%2541") == "2")
+        }
+    }
+
     @Test func addressesAsHosts() async throws {
         try await Setting.run { setting in
             for (number, options) in [true, false].enumerated() {

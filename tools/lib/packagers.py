@@ -34,6 +34,7 @@ BASES = [
     "http://a.example/../x", "http://a.example/./x", "http://a.example//", "http://a.example/a\\b", "http://a,b/",
     "http://a.example/100%", "http://a.example/\u0301", "", "http", "://", "/", "http://a.example/[x]",
     "http://%41.example/", "afcpkg://localhost", "http://a_b/", "http://a.example/x/\u0301",
+    "http://a.example/%FF", "http://a.example/%+5/%2F",
 ]
 PATTERNS = [
     "*", "*.html", "?", "a*", "*a*", "[a-c]*", "[!a]*", "[^a]*", "*é*", "??x", "*/", "*/*", "[", "[]", "[]]",

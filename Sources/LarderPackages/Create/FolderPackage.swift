@@ -47,10 +47,10 @@ public enum Package {
             if let type { fields.append(["Content-Type", type]) }
             fields.append(["Last-Modified", format(lastModified)])
             if let expires { fields.append(["Expires", format(expires)]) }
-            let place = host + path + "/" + file.name
+            let place = place(of: file.name, host, path)
             try writer.add(
                 PackageWriter.Member(
-                    url: url, path: MemberName.objection(Array(place.utf8)) == nil ? place : nil, digest: digest,
+                    url: url, path: place, digest: digest,
                     length: file.length, fields: fields, lastModified: lastModified, expires: expires,
                     mediaType: type, source: FileSource(file.path, length: file.length, digest: digest)))
         }
@@ -95,6 +95,13 @@ public enum Package {
     }
 
     private static let longestBase = 2_000
+
+    /// The name of a member as an installation looks for it: `HOST/PATH` without escapes. Nil if that cannot be one.
+    private static func place(of name: String, _ host: String, _ path: String) -> String? {
+        guard let path = URLText.decoded(path) else { return nil }
+        let place = host + path + "/" + name
+        return MemberName.objection(Array(place.utf8)) == nil ? place : nil
+    }
 
     /// A moment of a response, which HTTP can name: its years have four digits.
     private static func moment(_ seconds: Int64, _ file: FolderWalk.File) throws -> Timestamp {

@@ -61,7 +61,7 @@ enum URLText {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
         while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%"), rest.count >= 2,
+            guard byte == UInt8(ascii: "%"), rest.count >= 2, rest.prefix(2).allSatisfy(isHexadecimal),
                 let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
             else {
                 bytes.append(byte)

@@ -106,8 +106,8 @@ public struct InstallOptions: Sendable {
     /// false.
     public var acceptsOtherSigner = false
     /// The base URL for relative URLs of the manifest, for URLs with the scheme `afcpkg`, and for the members of an
-    /// archive without a manifest. Nil: a member without a manifest becomes the response for `https://HOST/PATH`.
-    /// Default: nil.
+    /// archive without a manifest. Nil: a member without a manifest becomes the response for `https://HOST/PATH`, and
+    /// `afcpkg` URLs are below `http://localhost`. Default: nil.
     public var baseURL: String?
     /// Installs the package even if the same archive is already installed, to bring back displaced members. Default:
     /// false.
