@@ -310,7 +310,8 @@ def member_name(place, name):
         member = place[0] + urllib.parse.unquote_to_bytes(place[1]).decode("utf-8") + "/" + name
     except UnicodeDecodeError:
         return None
-    return None if objection(member) else member
+    # What separates the fields of a manifest cannot be in one.
+    return None if " ; " in member + " " or objection(member) else member
 
 
 def folder_members(options, created, skipped):

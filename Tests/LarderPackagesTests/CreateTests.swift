@@ -71,6 +71,20 @@ import Testing
         }
     }
 
+    /// A manifest without a list has to be read as it was meant.
+    @Test func separatorsInNames() async throws {
+        try await Setting.run { setting in
+            let archive = try setting.package(["a ; b": "1", "c ;": "2", ";": "3"]) {
+                $0.hasList = false
+                $0.style = ManifestStyle(.fiveFields)
+            }
+            try await setting.packages.install(archive)
+            try await #expect(setting.offline("http://a.example/a%20;%20b") == "1")
+            try await #expect(setting.offline("http://a.example/c%20;") == "2")
+            try await #expect(setting.offline("http://a.example/;") == "3")
+        }
+    }
+
     @Test func addressesAsHosts() async throws {
         try await Setting.run { setting in
             for (number, options) in [true, false].enumerated() {

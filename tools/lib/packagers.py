@@ -22,7 +22,7 @@ NAMES = [
     "{x}", "~", "!", "*", "^", "back\\slash", "tab\there", "line\nfeed", "del\x7f", "c1\x85", "\u2028", "\u200b",
     "a:b", "c:", "noext.", ".hidden", ".\u0301", "..x", "x..", "manifest.afcache", "larder.members", ".userdata",
     ".larder", "x.tar.gz", "x.É", "x.own", "NUL", "-", "--", "a|b", "<a>", "`", "@", "localhost", "\ufeffbom",
-    "\u00a0", "K", "\u212a", "x.\u212aml",
+    "\u00a0", "K", "\u212a", "x.\u212aml", "x ;",
 ]
 BASES = [
     "http://localhost", "http://a.example", "https://A.example:8443/x%20y/", "HTTP://a.example/ü",

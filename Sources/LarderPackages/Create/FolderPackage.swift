@@ -100,6 +100,8 @@ public enum Package {
     private static func place(of name: String, _ host: String, _ path: String) -> String? {
         guard let path = URLText.decoded(path) else { return nil }
         let place = host + path + "/" + name
+        // What separates the fields of a manifest cannot be in one.
+        if (place + " ").utf8.firstRange(of: " ; ".utf8) != nil { return nil }
         return MemberName.objection(Array(place.utf8)) == nil ? place : nil
     }
 
