@@ -79,7 +79,7 @@ public struct PackageStore: Sendable {
     public func install(_ archive: FilePath, _ options: InstallOptions = InstallOptions()) async throws -> InstallResult
     {
         if let name = options.name { try PackageName.validate(name) }
-        return try await alone { [self] in
+        return try await alone { [self] _ in
             let reader = try ZipReader(archive, password: options.password, limits: options.limits)
             let now = clock.now()
             let contents = try PackageContents(
@@ -128,11 +128,11 @@ public struct PackageStore: Sendable {
     /// - Throws: `LarderError` of the store, ``PackageError/Code/busy``.
     public func recover() async throws {
         let isWaiting = try await store.performLong { [remains] in try remains.isWaiting() }
-        if isWaiting { try await alone {} }
+        if isWaiting { try await alone { _ in } }
     }
 
     /// Runs `body` on a thread that may wait, while no one else changes packages of the store.
-    private func alone<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+    func alone<R: Sendable>(_ body: @escaping @Sendable (Store) throws -> R) async throws -> R {
         try Task.checkCancellation()
         let path = store.path
         guard ActiveStores.enter(path) else { throw busy }
@@ -141,7 +141,7 @@ public struct PackageStore: Sendable {
         do {
             let result = try await store.perform { [self] _ in
                 try recoverWaiting()
-                return try body()
+                return try body(store)
             }
             await claim.release()
             return result
@@ -270,7 +270,7 @@ public struct PackageStore: Sendable {
     /// - Throws: ``PackageError/Code/notInstalled``, ``PackageError/Code/busy``, `LarderError` of the store.
     @discardableResult
     public func remove(_ name: String, keepsMembers: Bool = false) async throws -> InstalledPackage {
-        try await alone { [self] in
+        try await alone { [self] _ in
             let package = try require(name)
             try remove(package, keepsMembers: keepsMembers)
             logger.debug("removed a package", metadata: ["category": "packages", "package": "\(name)"])

@@ -54,7 +54,9 @@ import Testing
                 let store = try Store(at: path, .testing(clock: setting.clock))
                 let copy = Setting(store, setting.clock, setting.directory)
                 try await Self.expect(isNew ? 2 : 1, copy, "at \(step)")
+                try await #expect(copy.packages.check() == [], "\(step)")
                 try await copy.packages.recover()
+                try await #expect(copy.packages.check() == [], "\(step)")
                 try await Self.expect(isNew ? 2 : 1, copy, "after \(step)")
                 #expect(try copy.members().count == (isNew ? 602 : 601), "\(step)")
                 try await #expect(store.listed(.prefix(Key(PackageKeys.rowPrefix))).count == 1, "\(step)")
@@ -147,6 +149,7 @@ import Testing
             let copy = Setting(left, clock, root)
             try await #expect(copy.packages.package("site")?.state == (moment == "remove.begun" ? .removing : nil))
             for url in Self.urls { try await #expect((copy.response(url) != nil) == keepsMembers) }
+            try await #expect(copy.packages.check() == [])
             try await copy.packages.recover()
             try await #expect(copy.packages.packages().isEmpty)
             for url in Self.urls { try await #expect((copy.response(url) != nil) == keepsMembers) }

@@ -53,7 +53,7 @@ import Testing
             try await #expect(setting.offline("http://a.example/d/%CC%81x") == "1")
             let page = try #require(try await setting.response("http://a.example/%CC%81.html"))
             #expect(page.head.headerFields[.contentType] == "text/html")
-            #expect(try setting.keys().count == 2)
+            #expect(try setting.members().count == 2)
         }
     }
 

@@ -52,6 +52,7 @@ import Testing
             #expect(!keys.contains { key in former.contains { key.hasPrefix($0) } || key.hasPrefix("http") }, "\(keys)")
             let tags = try setting.store.pinnedTags()
             #expect(tags.allSatisfy { $0.hasPrefix("larder:p ") || $0 == PackageKeys.recordTag }, "\(tags)")
+            try await #expect(setting.packages.check() == [])
             for package in try await setting.packages.packages() {
                 try await #expect(setting.packages.verify(package.name, isDeep: true).counts == [.intact: 3])
             }

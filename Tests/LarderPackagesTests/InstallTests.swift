@@ -109,7 +109,7 @@ import Testing
             options.baseURL = base
             try await setting.packages.install(setting.archive(archive), options)
             let below = base == nil ? "http://localhost/" : "http://my.example/app/"
-            #expect(try setting.keys() == ["img/i.png", "j.json", "k.css"].map { below + $0 })
+            #expect(try setting.members() == ["img/i.png", "j.json", "k.css"].map { below + $0 })
             try await #expect(setting.offline(below + "j.json") == "j")
             // A host alone has no file.
             let none = RawZip.manifest(["afcpkg://other.example ; NULL ; NULL"], [.init("other.example", [1])])

@@ -27,7 +27,7 @@ import Testing
             let result = try await setting.packages.install(archive(name))
             try await #expect(setting.offline("https://a.example/x.html")?.hasPrefix("<p>hello") == true)
             try await #expect(setting.offline("https://a.example/d/y.css") == "body{}")
-            let others = try setting.keys().filter { !$0.hasSuffix("x.html") && !$0.hasSuffix("y.css") }
+            let others = try setting.members().filter { !$0.hasSuffix("x.html") && !$0.hasSuffix("y.css") }
             #expect(others == (name == "macos" ? ["https://a.example/e%CC%81.txt"] : []))
             #expect(result.ignored == ["jar": 1, "macos": 2][name] ?? 0)
             try await #expect(setting.packages.verify(result.package.name, isDeep: true).isWhole)
@@ -45,7 +45,7 @@ import Testing
                 try await #expect(setting.offline("https://a.example/d/y.css") == "body{}")
             } catch let error as PackageError {
                 #expect(error.code == .unsupported && error.message.contains("AE-2"), "\(error)")
-                try await #expect(setting.store.keys().isEmpty)
+                try await #expect(setting.store.listed().isEmpty)
             }
         }
     }
@@ -58,7 +58,7 @@ import Testing
         try await Setting.run { setting in
             let path = try setting.file("other.zip", bytes)
             code = try await packageCode { try await setting.packages.install(path) }
-            if code != nil { try await #expect(setting.store.keys().isEmpty) }
+            if code != nil { try await #expect(setting.store.listed().isEmpty) }
         }
         return code
     }

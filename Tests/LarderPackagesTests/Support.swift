@@ -42,7 +42,9 @@ final class Setting: Sendable {
         let clock = TestClock()
         try await withStore(configuration: .testing(budget: budget, clock: clock)) { store in
             try await withDirectory { directory in
-                try await body(Setting(store, clock, directory, reach: reach))
+                let setting = Setting(store, clock, directory, reach: reach)
+                try await body(setting)
+                try await #expect(setting.packages.check() == [])
             }
         }
     }
@@ -145,6 +147,8 @@ final class Setting: Sendable {
     func keys() throws -> [String] {
         try store.keys().map(\.text).filter { !$0.hasPrefix("larder:") }.sorted()
     }
+
+    func keys(_ prefix: String) throws -> [Key] { try store.keys(.prefix(Key(prefix))) }
 
     /// The URLs of all members in the store, of every generation.
     func members() throws -> [String] {

@@ -2,10 +2,10 @@ import Larder
 
 /// `verify --json`.
 package struct VerifyJSON: Encodable {
-    let isClean: Bool
+    package let isClean: Bool
     package let repair: Bool
-    let isRepaired: Bool
-    let violationCount: Int
+    package let isRepaired: Bool
+    package let violationCount: Int
     let violations: [ViolationJSON]
     let entryCount: Int
     let blobCount: Int
@@ -20,20 +20,28 @@ package struct VerifyJSON: Encodable {
     @Nullable var damages: [String]?
 
     /// A violation of an invariant.
-    struct ViolationJSON: Encodable {
+    package struct ViolationJSON: Encodable {
         let invariant: String
         let message: String
         let isRepaired: Bool
+
+        package init(invariant: String, message: String, isRepaired: Bool) {
+            self.invariant = invariant
+            self.message = message
+            self.isRepaired = isRepaired
+        }
     }
 
-    package init(_ report: CheckReport, repair: Bool, rebuild: RebuildReport?) {
-        isClean = report.isClean
+    /// - Parameter others: violations of what the store's own check does not know.
+    package init(_ report: CheckReport, _ others: [ViolationJSON] = [], repair: Bool, rebuild: RebuildReport?) {
+        isClean = report.isClean && others.isEmpty
         self.repair = repair
-        isRepaired = repair && report.isRepaired
-        violationCount = report.violationCount
-        violations = report.violations.map {
-            ViolationJSON(invariant: $0.invariant.rawValue, message: $0.message, isRepaired: $0.isRepaired)
-        }
+        isRepaired = repair && (report.isClean || report.isRepaired) && others.allSatisfy(\.isRepaired) && !isClean
+        violationCount = report.violationCount + others.count
+        violations =
+            report.violations.map {
+                ViolationJSON(invariant: $0.invariant.rawValue, message: $0.message, isRepaired: $0.isRepaired)
+            } + others
         entryCount = report.entryCount
         blobCount = report.blobCount
         hashedBytes = report.hashedBytes.bytes

@@ -41,6 +41,13 @@ package enum PackageKeys {
         Key(prefix(generation) + "data " + name)
     }
 
+    /// The generation that an entry belongs to; nil for any other key.
+    package static func generation(of key: Key) -> String? {
+        let start = Array("larder:p ".utf8)
+        guard key.bytes.starts(with: start), key.bytes.count >= start.count + 16 else { return nil }
+        return String(decoding: key.bytes[start.count..<(start.count + 16)], as: UTF8.self)
+    }
+
     /// The URL of a member, or the beginning of one; nil for any other key.
     package static func url(ofMember key: Key) -> String? {
         let start = "larder:p 0123456789abcdef "

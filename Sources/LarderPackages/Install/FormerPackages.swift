@@ -95,9 +95,8 @@ struct FormerPackages {
         reach("former.copied")
         var commit = WriteBatch()
         try records.put(records.all() + [package], &commit)
-        if package.mode == .pin { commit.put([], for: PackageKeys.owner(id), PackageRecords.options) }
-        if package.mode == .whole, !isDisplaced {
-            commit.put([], for: PackageKeys.owner(id), PutOptions(lifetime: .never).withReservedNames)
+        if package.mode != .members, !isDisplaced {
+            commit.put([], for: PackageKeys.owner(id), PackageRecords.ownerOptions(package.mode))
         }
         try store.write(commit, durability: .durable).throwIfFailed()
         reach("former.committed")

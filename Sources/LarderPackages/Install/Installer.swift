@@ -57,7 +57,6 @@ final class Installer {
 
     func run() throws -> InstallResult {
         let room = PackageRoom(store, contents, package, previous)
-        try room.requireMembers()
         try room.requireBase()
         batch.limit = try room.requireRoom()
         do {
@@ -183,10 +182,8 @@ final class Installer {
         reach("install.synced")
         var batch = WriteBatch()
         try records.put(records.all().filter { $0.name != package.name } + [package], &batch)
-        switch package.mode {
-        case .members: break
-        case .pin: batch.put([], for: PackageKeys.owner(package.id), PackageRecords.options)
-        case .whole: batch.put([], for: PackageKeys.owner(package.id), PutOptions(lifetime: .never).withReservedNames)
+        if package.mode != .members {
+            batch.put([], for: PackageKeys.owner(package.id), PackageRecords.ownerOptions(package.mode))
         }
         if let previous { batch.remove(PackageKeys.owner(previous.id)) }
         try store.write(batch, durability: .durable).throwIfFailed()

@@ -19,6 +19,11 @@ struct PackageRecords {
     /// Options of a record.
     static let options = PutOptions(lifetime: .never, tags: [PackageKeys.recordTag]).withReservedNames
 
+    /// Options of the entry that the pin of a package lasts as long as.
+    static func ownerOptions(_ mode: DisplacementMode) -> PutOptions {
+        mode == .whole ? PutOptions(lifetime: .never).withReservedNames : options
+    }
+
     /// The package of a name; nil if there is none.
     func package(_ name: String) throws -> InstalledPackage? { try all().first { $0.name == name } }
 
@@ -39,10 +44,14 @@ struct PackageRecords {
 
     /// Puts a package in the place of the one of its name.
     func write(_ package: InstalledPackage) throws {
-        var batch = WriteBatch()
-        try put(all().filter { $0.name != package.name } + [package], &batch)
-        try store.write(batch).throwIfFailed()
+        try replace(all().filter { $0.name != package.name } + [package])
         try store.flush()
+    }
+
+    func replace(_ packages: [InstalledPackage]) throws {
+        var batch = WriteBatch()
+        try put(packages, &batch)
+        try store.write(batch).throwIfFailed()
     }
 
     /// Adds a new table to a batch.

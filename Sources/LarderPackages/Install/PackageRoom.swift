@@ -17,15 +17,6 @@ struct PackageRoom {
         self.previous = previous
     }
 
-    /// Refuses an empty package, for example from a crawl without a network: it would remove every member.
-    func requireMembers() throws {
-        guard let previous, previous.memberCount > 0, contents.header?.members == 0 else { return }
-        throw PackageError(
-            .badManifest,
-            "the package is empty and would remove every member of '\(previous.name)': remove that instead",
-            archive: contents.archive.path, member: MemberList.fileName)
-    }
-
     /// Refuses an increment without the version that it adds to.
     func requireBase() throws {
         guard let base = contents.header?.base else { return }

@@ -1,12 +1,13 @@
 import ArgumentParser
 import CachectlCore
 import Larder
+import LarderPackages
 
 /// `verify`: checks the invariants, and every body against its digest.
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Check every invariant of the store and every body against its digest.",
+        abstract: "Check every invariant of the store and its packages, and every body against its digest.",
         discussion: """
             Exits 0 if the store is intact, 1 if violations were found (even if all were repaired), and 65 if some are \
             left after --repair or the index is too damaged to open. --repair moves damaged bodies to quarantine/ and \
@@ -39,10 +40,23 @@ struct VerifyCommand: ParsableCommand {
             report = rebuilt.check
         }
         bar.finish()
-        let outcome = VerifyJSON(report, repair: repair, rebuild: rebuild)
-        try options.print(outcome, orText: Self.text(report, outcome, rebuild))
-        if !report.isClean, repair, !report.isRepaired { throw CommandError(.data, nil) }
-        if !report.isClean || rebuild != nil { throw CommandError.found }
+        let packages = try checkPackages()
+        let outcome = VerifyJSON(
+            report,
+            packages.map {
+                .init(
+                    invariant: "package " + $0.invariant.rawValue, message: $0.message, isRepaired: $0.isRepaired)
+            }, repair: repair, rebuild: rebuild)
+        try options.print(outcome, orText: Self.text(report, packages, outcome, rebuild))
+        if !outcome.isClean, repair, !outcome.isRepaired { throw CommandError(.data, nil) }
+        if !outcome.isClean || rebuild != nil { throw CommandError.found }
+    }
+
+    /// The packages of a store that can be opened by now.
+    private func checkPackages() throws -> [PackageViolation] {
+        try options.withStore(repair ? .changing : .reading) { store in
+            try Blocking.run { [repair] in try await PackageStore(store).check(repairs: repair) }
+        }
     }
 
     /// Errors after which a rebuild examines the index page by page; it leaves a sound index as it is. `io`: a page of
@@ -83,9 +97,12 @@ struct VerifyCommand: ParsableCommand {
         return text
     }
 
-    private static func text(_ report: CheckReport, _ outcome: VerifyJSON, _ rebuild: RebuildReport?) -> String {
+    private static func text(
+        _ report: CheckReport, _ packages: [PackageViolation], _ outcome: VerifyJSON, _ rebuild: RebuildReport?
+    ) -> String {
         var text = rebuild.map(Self.text) ?? ""
         for violation in report.violations { text += "\(violation)\n" }
+        for violation in packages { text += "\(violation)\n" }
         if report.violationCount > report.violations.count {
             text += "... and \(Render.count(report.violationCount - report.violations.count)) more\n"
         }
@@ -93,8 +110,8 @@ struct VerifyCommand: ParsableCommand {
         let looked =
             "\(Render.count(report.entryCount, "entry", "entries")), "
             + "\(Render.count(report.blobCount, "body", "bodies")), \(report.hashedBytes) compared with their digests"
-        if report.isClean { return text + "ok: \(looked)\n" }
-        let repaired = outcome.repair ? (report.isRepaired ? ", all repaired" : ", not all repaired") : ""
-        return text + "\(Render.count(report.violationCount, "violation", "violations"))\(repaired): \(looked)\n"
+        if outcome.isClean { return text + "ok: \(looked)\n" }
+        let repaired = outcome.repair ? (outcome.isRepaired ? ", all repaired" : ", not all repaired") : ""
+        return text + "\(Render.count(outcome.violationCount, "violation", "violations"))\(repaired): \(looked)\n"
     }
 }
