@@ -100,22 +100,18 @@ extension Mutation {
 }
 
 extension Index {
-    /// True if displacement may take the owner of a pin, or what a released pin has kept.
-    func canReleasePins(at now: Timestamp, _ transaction: ReadTransaction) throws -> Bool {
-        let owners = try PinOwners(self, transaction)
-        func isFree(_ key: [UInt8], _ record: EntryRecord) throws -> Bool {
-            try !isLeased(
-                record.wholeKey(key), record.tags,
-                digest: { try blob(record.blob, transaction).flatMap { $0.isComplete ? $0.digest : nil } },
-                version: record.version, at: now, transaction)
-        }
-        return try owners.pins.contains { pin in
-            if let record = try entry(pin.owner, transaction) { return try !record.isKept && isFree(pin.owner, record) }
-            let prefix = Self.tagPrefix(pin.tag)
+    /// True if displacement may take something that a released pin has kept.
+    func hasReleased(_ owners: PinOwners, at now: Timestamp, _ transaction: ReadTransaction) throws -> Bool {
+        try owners.released.contains { position in
+            let prefix = Self.tagPrefix(owners.pins[position].tag)
             return try transaction.withCursor(tags) { cursor in
                 guard let (row, value) = try cursor.seek(prefix), row.hasPrefix(prefix) else { return false }
                 let key = Array(value)
-                return try entry(key, transaction).map { try isFree(key, $0) } ?? false
+                guard let record = try entry(key, transaction) else { return false }
+                return try !isLeased(
+                    record.wholeKey(key), record.tags,
+                    digest: { try blob(record.blob, transaction).flatMap { $0.isComplete ? $0.digest : nil } },
+                    version: record.version, at: now, transaction)
             }
         }
     }

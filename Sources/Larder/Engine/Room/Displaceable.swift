@@ -35,7 +35,8 @@ struct Displaceable {
     ) throws {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         // What a pin has kept is in no order; it may be anything.
-        if try index.canReleasePins(at: now, reading) {
+        let owners = try PinOwners(index, reading)
+        if try index.hasReleased(owners, at: now, reading) {
             bytes = .max
             return
         }
@@ -48,14 +49,15 @@ struct Displaceable {
                 }
                 position = row.field(0, as: UInt64.self)
                 if position < .max { position += 1 }
-                try add(Array(value), index, reading, at: now, hasLeases: hasLeases)
+                try add(Array(value), index, reading, owners, at: now, hasLeases: hasLeases)
                 pair = try cursor.next()
             }
         }
     }
 
     private mutating func add(
-        _ key: [UInt8], _ index: Index, _ reading: ReadTransaction, at now: Timestamp, hasLeases: Bool
+        _ key: [UInt8], _ index: Index, _ reading: ReadTransaction, _ owners: PinOwners, at now: Timestamp,
+        hasLeases: Bool
     ) throws {
         guard let record = try index.entry(key, reading),
             let body = try index.blob(record.blob, reading)
@@ -67,6 +69,7 @@ struct Displaceable {
             if isLeased { return }
         }
         count += 1
+        if owners.owns(key) { return bytes = .max }
         let isLast = try isLast(record.blob, body, index, reading)
         let taken = isLast ? (body.location == .file ? body.allocated : body.storedLength).asBytes : 0
         let (sum, isMore) = bytes.addingReportingOverflow(taken + Int64(record.byteCount) + rowBytes)
