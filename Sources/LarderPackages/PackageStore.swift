@@ -99,7 +99,7 @@ public struct PackageStore: Sendable {
             }
             if var previous, previous.state == .installed, previous.archiveDigest == reader.digest.hexadecimal,
                 previous.mode == options.mode ?? previous.mode, previous.baseURL == options.baseURL,
-                !options.restoresMembers
+                !options.restoresMembers, try store.peek(PackageKeys.list(previous.id)) != nil
             {
                 if !options.trustedKeys.isEmpty, !previous.isTrusted {
                     previous.isTrusted = true
@@ -313,10 +313,11 @@ public struct PackageStore: Sendable {
     /// Makes the members of a package responses like any other.
     private func release(_ package: InstalledPackage) throws {
         let stored = StoredURLs(store, rules)
+        let now = Instant(milliseconds: clock.now().microseconds / 1_000)
         var batch = WriteBatch()
         try store.forEach(.prefix(PackageKeys.member(package.id))) { member in
             guard let url = PackageKeys.url(ofMember: member.key) else { return }
-            stored.put(member, for: Key(url), &batch)
+            try stored.put(member, for: Key(url), at: now, &batch)
             batch.remove(member.key)
             if batch.count < 256 { return }
             try store.write(batch).throwIfFailed()

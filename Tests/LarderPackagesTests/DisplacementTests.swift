@@ -59,6 +59,29 @@ import Testing
         }
     }
 
+    /// The installation itself displaces others: before its first member is there, nothing has the tag that it pins.
+    @Test(arguments: [DisplacementMode.pin, .whole]) func isKeptInAFullStore(_ mode: DisplacementMode) async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            try await press(setting, 200)
+            try await install(setting, mode)
+            try await #expect(setting.packages.check() == [])
+            if mode == .pin {
+                try await press(setting, 200, from: 200)
+                try await #expect(found(setting) == 40)
+            }
+        }
+    }
+
+    /// A budget below what is pinned keeps no one from removing the package.
+    @Test func canBeRemovedOverBudget() async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            try await install(setting, .pin)
+            _ = try? await setting.store.perform { try $0.setBudget(Budget(bytes: .mebibytes(1))) }
+            try await setting.packages.remove("site")
+            try await #expect(setting.store.listed().isEmpty)
+        }
+    }
+
     /// Near the budget, what is left of it gives way to the same package.
     @Test func aDisplacedPackageIsInstalledAgain() async throws {
         try await Setting.run(budget: Budget(bytes: .megabytes(12))) { setting in

@@ -69,6 +69,54 @@ import Testing
         }
     }
 
+    /// A record that cannot be read, such as one of a later version, is not taken for none.
+    @Test(arguments: ["{", "0123456789abcdef"]) func aRecordThatCannotBeRead(_ damage: String) async throws {
+        try await Setting.run { setting in
+            try await setting.packages.install(setting.package(["a": "1"]))
+            let key = PackageKeys.table(nil)
+            var table = try #require(try setting.table())
+            let good = table
+            let position = try #require(table.firstIndex(of: UInt8(ascii: "{")))
+            // In the record, or in what readers need.
+            table[damage == "{" ? position + 1 : 3] = damage == "{" ? 0 : UInt8(ascii: " ")
+            let options = PutOptions(tags: [PackageKeys.recordTag]).withReservedNames
+            try await setting.store.put(table, for: key, options)
+            try await setting.packages.recover()
+            await #expect(throws: LarderError.self) {
+                try await setting.packages.install(setting.package(["b": "2"], "other.zip") { $0.name = "other" })
+            }
+            try await setting.packages.recover()
+            #expect(try setting.members().filter { $0.hasSuffix("/a") } == ["http://a.example/a"])
+            try await #expect(setting.packages.check().map(\.invariant) == [.table])
+            try await setting.store.put(good, for: key, options)
+            try await setting.packages.recover()
+            #expect(try setting.members() == ["http://a.example/a"])
+        }
+    }
+
+    /// A store without a version sees the entries of all: what another version names is not garbage.
+    @Test func thoseOfApplicationVersionsAreTheirs() async throws {
+        try await withDirectory { directory in
+            let clock = TestClock()
+            let path = directory.appending("store")
+            for (version, other) in [("1.0", nil), (nil, "1.0"), ("1.0", nil)] as [(String?, String?)] {
+                var configuration = Configuration.testing(clock: clock)
+                configuration.version = version
+                let store = try Store(at: path, configuration)
+                let setting = Setting(store, clock, directory)
+                if try await setting.packages.packages().isEmpty {
+                    let name = version == nil ? "plain" : "versioned"
+                    let archive = try setting.package(["a": name], "\(name).zip") { $0.name = name }
+                    try await setting.packages.install(archive)
+                }
+                try await setting.packages.recover()
+                try await #expect(setting.packages.check(repairs: true) == [], "\(version ?? "-"), \(other ?? "-")")
+                try await #expect(setting.offline("http://a.example/a") == (version == nil ? "plain" : "versioned"))
+                try finish(store)
+            }
+        }
+    }
+
     @Test func aTableThatCannotBeRead() async throws {
         try await broken { setting, _ in
             let key = PackageKeys.table(nil)

@@ -148,6 +148,9 @@ final class Setting: Sendable {
         try store.keys().map(\.text).filter { !$0.hasPrefix("larder:") }.sorted()
     }
 
+    /// The table of packages.
+    func table() throws -> [UInt8]? { try store.peek(PackageKeys.table(nil))?.body.bytes() }
+
     func keys(_ prefix: String) throws -> [Key] { try store.keys(.prefix(Key(prefix))) }
 
     /// The URLs of all members in the store, of every generation.

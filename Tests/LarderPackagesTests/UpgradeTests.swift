@@ -167,6 +167,22 @@ import Testing
         }
     }
 
+    /// Members that stay take the place of stale responses of an earlier date.
+    @Test func keptMembersReplaceOlderResponses() async throws {
+        try await Setting.run { setting in
+            for name in ["a", "b"] {
+                try await setting.fetched("http://a.example/\(name)", "old", cacheControl: "max-age=5")
+            }
+            setting.clock.advance(by: .seconds(10))
+            try await setting.packages.install(setting.package(["a": "1", "b": "2"]))
+            setting.clock.advance(by: .seconds(10))
+            try await setting.fetched("http://a.example/b", "new")
+            try await setting.packages.remove("site", keepsMembers: true)
+            try await #expect(setting.offline("http://a.example/a") == "1")
+            try await #expect(setting.offline("http://a.example/b") == "new")
+        }
+    }
+
     @Test(arguments: DisplacementMode.allCases) func removing(_ mode: DisplacementMode) async throws {
         try await Setting.run { setting in
             var options = InstallOptions()

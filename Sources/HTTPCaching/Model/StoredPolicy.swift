@@ -125,6 +125,23 @@ public struct StoredPolicy: Sendable, Hashable {
         flags.subtract(.noCache)
     }
 
+    /// Makes it stale from now on, whatever its fields say and whatever rules read them: the origin has something else.
+    /// Directives that prohibit serving it stale still apply; nothing is served while it is validated.
+    ///
+    /// - Parameter now: the current time.
+    package mutating func supersede(at now: Instant) {
+        initialAgeMilliseconds = ageMilliseconds(at: now)
+        responseTime = now
+        lifetimeSource = .override
+        lifetimeMilliseconds = initialAgeMilliseconds
+        staleWhileRevalidateSeconds = -1
+    }
+
+    /// True after ``supersede(at:)``.
+    package var isSuperseded: Bool {
+        lifetimeSource == .override && lifetimeMilliseconds <= initialAgeMilliseconds
+    }
+
     /// Replaces the response's own lifetime, for a caller's policy. It counts from the time of the response, whose age
     /// does not change: other caches rely on it.
     ///

@@ -66,7 +66,8 @@ extension Mutation {
         return nil
     }
 
-    /// The first entry that only this pin has kept. A pin whose tag no entry has any more ends.
+    /// The first entry that only this pin has kept. A pin whose tag no entry has any more ends, but for one whose tag
+    /// is leased: entries and owner are still to come.
     private func firstReleased(_ position: Int, _ pins: inout PinOwners) throws -> [UInt8]? {
         let pin = pins.pins[position]
         let prefix = Index.tagPrefix(pin.tag)
@@ -84,11 +85,15 @@ extension Mutation {
             }
             return nil
         }
-        if found == nil, !isUsed {
+        if try found == nil && !isUsed && !isLeased(tag: pin.tag) {
             for row in [Array(pin.tag.utf8), PinOwners.row(pin.tag)] { try transaction.delete(index.pinnedTags, row) }
             noteChange(trees: 2)
         }
         return found
+    }
+
+    private func isLeased(tag: String) throws -> Bool {
+        try index.isLeased([], [tag], digest: { nil }, version: 0, at: now, reading)
     }
 
     private func isKept(_ record: EntryRecord, beside pins: PinOwners) throws -> Bool {

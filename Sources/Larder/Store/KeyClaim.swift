@@ -35,13 +35,15 @@ extension Store {
         try await claim(key, version)
     }
 
-    /// As above, for processes that have the store open with any application version, or with none.
+    /// As above, for processes that have the store open with any application version, or with none. It needs no room:
+    /// what is claimed may be a removal.
     package func claimForAllVersions(_ key: Key) async throws -> KeyClaim? {
-        try await claim(key, nil)
+        try await claim(key, nil, isHousekeeping: true)
     }
 
-    private func claim(_ key: Key, _ version: UInt16?) async throws -> KeyClaim? {
-        let job = PendingJob([computation(of: key, version: version)], isDurable: false)
+    private func claim(_ key: Key, _ version: UInt16?, isHousekeeping: Bool = false) async throws -> KeyClaim? {
+        let job = PendingJob(
+            [computation(of: key, version: version)], isDurable: false, isHousekeeping: isHousekeeping)
         try await engine.run(job)
         guard case .leased(let row)? = job.outcomes.first else { return nil }
         return KeyClaim(self, row)

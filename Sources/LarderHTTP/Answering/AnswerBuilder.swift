@@ -77,6 +77,18 @@ struct AnswerBuilder: Sendable {
         return served
     }
 
+    /// A complete response, where only the beginning of a newer one is stored.
+    func serveWhole(
+        _ request: HTTPRequest, _ found: [ResponseStore.Found], now: Instant, isDisconnected: Bool
+    ) -> (served: ServedResponse, found: [ResponseStore.Found])? {
+        let whole = found.filter { $0.response.body.isComplete }
+        guard !whole.isEmpty, whole.count < found.count,
+            case .serve(let served) = rules.reuse(
+                request, stored: whole.map(\.response), now: now, isDisconnected: isDisconnected)
+        else { return nil }
+        return (served, whole)
+    }
+
     /// What is answered when the origin failed: something stored, or the error.
     /// - Parameter isAsked: false if it was not asked, because it had just failed.
     func fallback(
@@ -87,6 +99,12 @@ struct AnswerBuilder: Sendable {
         if served == nil, pending.plan.policy.contains(.fallbackToCacheIfLoadFails) {
             served = serveRegardless(pending.subject, pending.found, now: now)
         }
+        var found = pending.found
+        if served == nil,
+            let whole = serveWhole(pending.subject, found, now: now, isDisconnected: true)
+        {
+            (served, found) = (whole.served, whole.found)
+        }
         guard let served else { throw error }
         // Nothing went forward where the origin was not asked: that is a hit (RFC 9211 section 2.1).
         let status =
@@ -95,7 +113,7 @@ struct AnswerBuilder: Sendable {
                 forwarded: pending.forwardedRequest, receivedStatus: nil, sentStatus: served.head.status.code,
                 stored: nil,
                 now: now) : nil
-        var response = response(from: served, pending.found, source: .fallback, cacheStatus: status, now: now)
+        var response = response(from: served, found, source: .fallback, cacheStatus: status, now: now)
         if isAsked { response.originError = error }
         return response
     }

@@ -81,6 +81,9 @@ struct Answering: Sendable {
             }
             return result
         case .refuse(let head):
+            if let whole = builder.serveWhole(subject, found, now: now, isDisconnected: plan.isOffline) {
+                return .init(answer: .response(builder.response(from: whole.served, whole.found, now: now)))
+            }
             if plan.isOffline { throw notCached(url) }
             return .init(answer: .response(builder.refusal(head)))
         case .forward(let forwardedRequest):

@@ -24,8 +24,9 @@ final class Lookup: Sendable {
     /// The cooperative pool does not wait.
     func find(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) async -> [ResponseStore.Found] {
         do {
-            var found = try await responses.find(primary, for: request.headerFields)
-            if found.isEmpty, let scope {
+            let own = try await responses.find(primary, for: request.headerFields)
+            var found: [ResponseStore.Found] = []
+            if let scope, responses.mayBeShared(own) {
                 let known = variations.variations(scope)
                 for variation in known where found.isEmpty {
                     found = try await responses.find(scope.primary(variation), for: request.headerFields)
@@ -39,7 +40,7 @@ final class Lookup: Sendable {
                 }
             }
             watch.succeeded(.read)
-            return found
+            return found.isEmpty ? own : found + own
         } catch {
             return unreadable(primary, error)
         }
@@ -69,8 +70,9 @@ final class Lookup: Sendable {
         list: (SearchScope) throws -> [URLVariation]?
     ) -> [ResponseStore.Found]? {
         do {
-            guard var found = try key(primary) else { return nil }
-            if found.isEmpty, let scope {
+            guard let own = try key(primary) else { return nil }
+            var found: [ResponseStore.Found] = []
+            if let scope, responses.mayBeShared(own) {
                 let known = variations.variations(scope)
                 for variation in known where found.isEmpty {
                     guard let shared = try key(scope.primary(variation)) else { return nil }
@@ -86,7 +88,7 @@ final class Lookup: Sendable {
                 }
             }
             watch.succeeded(.read)
-            return found
+            return found.isEmpty ? own : found + own
         } catch {
             return unreadable(primary, error)
         }

@@ -145,7 +145,7 @@ struct LoadRun: Sendable {
             // A lifetime that was given stays given.
             if let seconds = plan.secondsToCache {
                 decision.updates[index].response.policy.override(lifetimeSeconds: seconds)
-            } else if old.lifetimeSource == .override {
+            } else if old.lifetimeSource == .override, !old.isSuperseded {
                 let given = old.lifetimeMilliseconds - old.initialAgeMilliseconds
                 decision.updates[index].response.policy.override(lifetimeSeconds: given / 1_000)
             }

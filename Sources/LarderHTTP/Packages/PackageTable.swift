@@ -55,11 +55,17 @@ package struct PackageTable: Sendable, Hashable {
     }
 
     package var rows: [Row]
+    /// True if there were lines that are not of this form: which packages there are is not known then.
+    package private(set) var isDamaged = false
 
     package init(rows: [Row] = []) { self.rows = rows }
 
-    /// Reads an encoding; lines that are not of this form are left out.
-    package init(_ body: [UInt8]) { rows = body.split(separator: 0x0A).compactMap { Row($0) } }
+    /// Reads an encoding.
+    package init(_ body: [UInt8]) {
+        let lines = body.split(separator: 0x0A)
+        rows = lines.compactMap { Row($0) }
+        isDamaged = rows.count < lines.count
+    }
 
     /// The encoding.
     package var encoded: [UInt8] { rows.reduce(into: []) { $0 += $1.line + [0x0A] } }

@@ -18,6 +18,12 @@ package struct PackagedResponse: Sendable {
     package init(head: HTTPResponse, date: Instant, length: Int64, rules: CacheRules) {
         var head = head
         for name in [HTTPField.Name.setCookie, .contentRange, .cacheStatus] { head.headerFields[name] = nil }
+        // A date to come would win over whatever comes.
+        if let own = head.headerFields[values: .date].first,
+            HTTPDate.parse(Array(own.utf8), now: date).map({ $0 > date }) ?? true
+        {
+            head.headerFields[.date] = nil
+        }
         head.headerFields = rules.storedFields(of: head, responseTime: date)
         head.headerFields[.contentLength] = String(length)
         let policy = rules.policy(for: head, requestTime: date, responseTime: date)
@@ -26,6 +32,14 @@ package struct PackagedResponse: Sendable {
                 StoredResponse(
                     head: head, requestTime: date, responseTime: date, body: .complete(length: length), policy: policy)
             ).encoded
+    }
+
+    /// What the origin has said of a member since it was installed, and since a moment; nil if it has said nothing.
+    package static func revision(_ metadata: [UInt8], since moment: Instant?) -> [UInt8]? {
+        guard StoredRecord.isRevised(metadata), let response = StoredRecord(metadata)?.response,
+            moment.map({ response.responseTime > $0 }) ?? true
+        else { return nil }
+        return metadata
     }
 
     /// The stored response that metadata describe, if it is complete and answers a GET whatever its fields; nil for any

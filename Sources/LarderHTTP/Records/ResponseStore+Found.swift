@@ -246,12 +246,17 @@ extension ResponseStore {
 
         /// True if packages need not be asked: something fresh is stored under the URL, and gives way to none.
         private func isAnswered(_ packages: StoredPackages) -> Bool {
+            if packages.isSuperseding.load(ordering: .relaxed) { return false }
             let tolerance = rules?.options.clockSkewToleranceMilliseconds ?? 0
-            return !packages.isSuperseding.load(ordering: .relaxed)
-                && found.contains {
-                    !$0.response.isInvalidated && !$0.response.policy.flags.contains(.noCache)
-                        && $0.response.policy.isFresh(at: now, clockSkewTolerance: tolerance)
-                }
+            // Where there are no packages, as far as is known, it need not be the answer to this very request.
+            let arePresent = packages.arePresent.load(ordering: .relaxed)
+            let isFresh = found.contains {
+                !$0.response.isInvalidated && !$0.response.policy.flags.contains(.noCache)
+                    && $0.response.policy.isFresh(at: now, clockSkewTolerance: tolerance)
+            }
+            if !isFresh || !arePresent { return isFresh }
+            for item in found where item.response.body.isComplete && matches(item) { return true }
+            return false
         }
 
         /// What was found, without responses that have lost all their bytes.
@@ -292,12 +297,14 @@ extension ResponseStore {
             }
         }
 
+        private func matches(_ found: Found) -> Bool { found.response.selecting.matches(request) }
+
         private mutating func takePackages(_ hit: Hit?) {
             var entry: Entry?
             if case .entry(let table)? = hit { entry = table }
             do {
                 for (package, key) in try packages?.table(entry).members(primary) ?? [] {
-                    if package.isLast, !found.isEmpty { continue }
+                    if package.isLast, found.contains(where: { $0.package == nil && matches($0) }) { continue }
                     if package.isWhole {
                         steps.append((PackageKeys.owner(package.generation), .owner(package, member: key)))
                     } else {

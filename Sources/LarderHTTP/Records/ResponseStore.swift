@@ -68,8 +68,14 @@ final class ResponseStore: Sendable {
     /// Replaces what is known of a stored response; false if it was replaced or removed meanwhile.
     /// - Parameter tags: all that its entries have from now on.
     func update(_ found: Found, to response: StoredResponse, tags: [String]) async throws -> Bool {
+        if found.package != nil {
+            return try await store.performShort { [self] in
+                // What has to be validated before it is used may be all there is without a connection.
+                try response.isInvalidated ? supersede(found.entry, at: now()) : update(found.entry, to: response)
+            }
+        }
         let known = found.entry.attributes
-        let newTags = found.package != nil || tags == known.tags ? nil : tags
+        let newTags = tags == known.tags ? nil : tags
         // The tags of an entry in memory do not change.
         if newTags != nil, known.storagePolicy == .memoryOnly { return try await remove(found) }
         // Only the fields are new: the bytes stay where they are.
@@ -77,8 +83,6 @@ final class ResponseStore: Sendable {
         response.body = found.own
         let lifetime = lifetime(of: response.policy)
         let metadata = StoredRecord(response, parts: found.parts.map(\.part)).encoded
-        // How long it stays is for its package to say.
-        if found.package != nil { return try await updateMember(found.entry, metadata) }
         // Its parts stay as long, give or take half of the retention.
         let due = found.parts.filter { part in
             switch lifetime {
@@ -105,7 +109,9 @@ final class ResponseStore: Sendable {
 
     /// Removes a stored response, or lets a member of a package expire; false if it was replaced or removed meanwhile.
     func remove(_ found: Found) async throws -> Bool {
-        if found.package != nil { return try await expire(found, at: now()) }
+        if found.package != nil {
+            return try await store.performShort { [self] in try supersede(found.entry, at: now()) }
+        }
         let isRemoved = try await store.remove(found.entry)
         for part in found.parts { try await store.remove(part.part.key(found.key)) }
         return isRemoved

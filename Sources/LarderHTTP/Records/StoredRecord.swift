@@ -37,6 +37,19 @@ struct StoredRecord: Hashable {
         static let age: UInt8 = 4
         static let contentLength: UInt8 = 8
         static let parts: UInt8 = 16
+        static let revised: UInt8 = 32
+    }
+
+    /// The encoding of a member of a package of which the origin has said something since it was installed.
+    static func revised(_ response: StoredResponse) -> [UInt8] {
+        var bytes = StoredRecord(response).encoded
+        bytes[4] |= Flag.revised
+        return bytes
+    }
+
+    /// True for an encoding of ``revised(_:)``.
+    static func isRevised(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { Layout($0).map { $0.flags & Flag.revised != 0 } ?? false }
     }
 
     init(_ response: StoredResponse, parts: [StoredPart] = []) {
@@ -140,7 +153,9 @@ struct StoredRecord: Hashable {
 
         /// Whether the response can be sent unchanged to every client that may have it: complete, not invalidated, for
         /// GET, not varying, and with an `Age` still to be added.
-        var isPlain: Bool { flags & ~Flag.contentLength == Flag.complete && method.isEmpty && selecting.isEmpty }
+        var isPlain: Bool {
+            flags & ~(Flag.contentLength | Flag.revised) == Flag.complete && method.isEmpty && selecting.isEmpty
+        }
         var hasContentLength: Bool { flags & Flag.contentLength != 0 }
 
         /// Nil unless the lengths add up.

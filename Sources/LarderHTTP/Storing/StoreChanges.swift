@@ -32,6 +32,9 @@ struct StoreChanges: Sendable {
             let old = found[index]
             await attempt(pending.primary) { _ = try await responses.remove(old) }
         }
+        if !decision.removals.isEmpty, let primary = pending.primary {
+            await attempt(primary) { try await responses.supersedeMembersIfPresent(primary) }
+        }
         return found
     }
 

@@ -194,6 +194,9 @@ struct Storing: Sendable {
                 }
             }
             for old in replaced { _ = try await changes.responses.remove(old) }
+            if isStored, new.head.status.code != 206 {
+                try await changes.responses.supersedeMembersIfPresent(primary)
+            }
             changes.watch.succeeded(.write)
             // A purge that does not wait may have looked before it was there.
             if !isCurrent {

@@ -62,6 +62,7 @@ extension PackageStore {
             let packages = try PackageTable(in: store)
             try store.forEach(selection) { entry in
                 let memberURL = packages.url(ofMember: entry.key)
+                if let memberURL, try !Self.isUsed(entry, memberURL, packages, in: store) { return }
                 if memberURL == nil, entry.key.hasPrefix("larder:") || FormerPackages.isUnfinished(entry) { return }
                 guard entry.key.text.contains("://"), let response = PackagedResponse.read(entry.metadata) else {
                     if PackagedResponse.isResponse(entry.metadata), !StoredKeys.isList(entry) {
@@ -78,6 +79,21 @@ extension PackageStore {
                 }
             }
             return try writer.finish(baseURL: nil)
+        }
+    }
+
+    /// True for the member that a cache would use if nothing came over the network: of several the one with the latest
+    /// date.
+    private static func isUsed(
+        _ member: Attributes, _ url: String, _ packages: PackageTable, in store: Store
+    ) throws -> Bool {
+        let others = packages.members(url).map(\.key).filter { $0 != member.key }
+        guard !others.isEmpty, let own = PackagedResponse.read(member.metadata) else { return true }
+        return try others.allSatisfy { key in
+            guard let other = try store.attributes(of: key).flatMap({ PackagedResponse.read($0.metadata) }) else {
+                return true
+            }
+            return (other.policy.date, other.responseTime, key) < (own.policy.date, own.responseTime, member.key)
         }
     }
 

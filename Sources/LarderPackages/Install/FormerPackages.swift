@@ -26,7 +26,7 @@ struct FormerPackages {
 
     /// True if there are any. Some lookups if there are none.
     func arePresent() throws -> Bool {
-        try Self.prefixes.contains { try store.hasCommitted(.prefix(Key($0))) }
+        try Self.prefixes.contains { try store.hasCommitted(.prefix(Key($0))) && !ownKeys($0).isEmpty }
     }
 
     /// True for a member of an installation that was cut off, under a key beside that of its URL.
@@ -35,7 +35,7 @@ struct FormerPackages {
     /// Takes all over. Can be repeated at any point.
     func takeOver() throws {
         if try !arePresent() { return }
-        for key in try store.keys(.prefix(Key(Self.recordPrefix))) {
+        for key in try ownKeys(Self.recordPrefix) {
             let name = String(key.text.dropFirst(Self.recordPrefix.count))
             try takeOver(name, decode(InstalledPackage.self, key))
         }
@@ -43,10 +43,19 @@ struct FormerPackages {
         struct Row: Decodable {
             let name: String
         }
-        for key in try store.keys(.prefix(Key(Self.rowPrefix))) {
+        for key in try ownKeys(Self.rowPrefix) {
             if let row = try decode(Row.self, key) { try takeOver(row.name, nil) }
         }
-        for prefix in Self.prefixes { try store.remove(.prefix(Key(prefix))) }
+        for prefix in Self.prefixes { try store.remove(.keys(Set(ownKeys(prefix)))) }
+    }
+
+    /// Keys with a prefix, without those of other application versions, whose processes take theirs over.
+    private func ownKeys(_ prefix: String) throws -> [Key] {
+        var keys: [Key] = []
+        try store.forEach(.prefix(Key(prefix))) { entry in
+            if entry.version == store.applicationVersion { keys.append(entry.key) }
+        }
+        return keys
     }
 
     private func decode<T: Decodable>(_ type: T.Type, _ key: Key) throws -> T? {
@@ -74,9 +83,9 @@ struct FormerPackages {
         let records = PackageRecords(store)
         if try !store.pinnedTags().contains(PackageKeys.recordTag) { try store.pin(reservedTag: PackageKeys.recordTag) }
         try store.put([], for: PackageKeys.row(id), PackageRecords.options)
-        if package.mode != .members { try store.pin(reservedTag: PackageKeys.tag(id), while: PackageKeys.owner(id)) }
         let lease = try store.lease(reservedTag: PackageKeys.tag(id), for: .seconds(3_600))
         defer { lease.release() }
+        if package.mode != .members { try store.pin(reservedTag: PackageKeys.tag(id), while: PackageKeys.owner(id)) }
         try sort(tag) { url, digest, record, batch in
             batch.put(
                 contentOf: digest, for: PackageKeys.member(id, url),

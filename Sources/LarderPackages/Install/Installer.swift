@@ -78,10 +78,11 @@ final class Installer {
         try store.put([], for: PackageKeys.row(package.id), PackageRecords.options)
         try store.flush()
         reach("install.begun")
+        // The lease first: a pin without an owner is released.
+        try renewLease()
         if package.mode != .members {
             try store.pin(reservedTag: PackageKeys.tag(package.id), while: PackageKeys.owner(package.id))
         }
-        try renewLease()
         list = try store.writer(for: PackageKeys.list(package.id), PackageRecords.options)
     }
 
@@ -187,6 +188,11 @@ final class Installer {
         }
         if let previous { batch.remove(PackageKeys.owner(previous.id)) }
         try store.write(batch, durability: .durable).throwIfFailed()
+        // A lease that ended while one long member was read has let the pin go.
+        let tag = PackageKeys.tag(package.id)
+        if package.mode != .members, try !store.pinnedTags().contains(tag) {
+            try store.pin(reservedTag: tag, while: PackageKeys.owner(package.id))
+        }
         lease = nil
     }
 }

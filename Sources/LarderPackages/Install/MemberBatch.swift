@@ -84,13 +84,13 @@ struct MemberBatch {
         var lines: [[UInt8]] = []
         for (index, waiting) in members.enumerated() {
             let (member, entry) = (waiting.member, old.flatMap { $0[index] })
-            let confirmed = entry.flatMap { confirmedRecord($0, waiting) }
-            let isUnchanged = confirmed != nil || (entry.map { isSame($0, waiting) } ?? false)
-            let options = put(member, confirmed)
+            let revision = entry.flatMap { originsWord($0, waiting) }
+            let isUnchanged = revision != nil || (entry.map { isSame($0, waiting) } ?? false)
+            let options = put(member, revision)
             switch waiting.body {
             case .bytes(let bytes): batch.put(bytes, for: key(member), options, digest: waiting.digest)
             case .written:
-                guard confirmed != nil else { break }
+                guard revision != nil else { break }
                 batch.put(contentOf: waiting.digest, for: key(member), options)
             case .installed:
                 guard let entry, entry.digest == waiting.digest else {
@@ -140,15 +140,11 @@ struct MemberBatch {
 
     // MARK: The earlier version
 
-    /// The record of a member that the origin has confirmed since it was installed, and since the package was made: it
-    /// says more than the package.
-    private func confirmedRecord(_ old: Entry, _ waiting: Waiting) -> [UInt8]? {
-        guard let previous, options.conflicts != .replace, old.digest == waiting.digest,
-            let response = PackagedResponse.read(old.metadata)
-        else { return nil }
-        let installed = Instant(milliseconds: Int64(clamping: Int(previous.installed * 1_000)))
-        let known = max(installed, waiting.member.stated ?? installed)
-        return response.responseTime > known ? old.metadata : nil
+    /// The record of a member of which the origin has said something since the package was made, if the content is the
+    /// same: it says more than the package.
+    private func originsWord(_ old: Entry, _ waiting: Waiting) -> [UInt8]? {
+        guard options.conflicts != .replace, old.digest == waiting.digest else { return nil }
+        return PackagedResponse.revision(old.metadata, since: waiting.member.stated)
     }
 
     /// True if content and fields are the same. A `Date` that the package does not give does not count.

@@ -36,12 +36,12 @@ struct PackageCheck {
         self.store = store
         let rows = try PackageTable(in: store).rows
         let packages = try PackageRecords(store).all()
-        if packages.count < rows.count || Set(rows.map(\.generation)).count < rows.count
+        if try !PackageRecords(store).areReadable() || Set(rows.map(\.generation)).count < rows.count
             || Set(packages.map(\.name)).count < packages.count
         {
             let good = packages
             add(.table, "a line cannot be read, or a package is there twice") { [store] in
-                try PackageRecords(store).replace(good)
+                try PackageRecords(store).replace(good, isRepair: true)
             }
         }
         try checkGenerations()
@@ -59,7 +59,9 @@ struct PackageCheck {
         var found: [String] = []
         try store.forEach(.prefix("larder:p ")) { entry in
             try Cancellation.check()
-            guard let generation = PackageKeys.generation(of: entry.key), generation != last else { return }
+            guard let generation = PackageKeys.generation(of: entry.key), generation != last,
+                entry.version == store.applicationVersion
+            else { return }
             last = generation
             found.append(generation)
         }

@@ -48,14 +48,27 @@ struct PackageRecords {
         try store.flush()
     }
 
-    func replace(_ packages: [InstalledPackage]) throws {
+    func replace(_ packages: [InstalledPackage], isRepair: Bool = false) throws {
         var batch = WriteBatch()
-        try put(packages, &batch)
+        try put(packages, isRepair: isRepair, &batch)
         try store.write(batch).throwIfFailed()
     }
 
+    /// False if a part of the table cannot be read: what is in there must not be taken for nothing.
+    func areReadable() throws -> Bool {
+        let table = try PackageTable(in: store)
+        return try !table.isDamaged && all().count == table.rows.count
+    }
+
     /// Adds a new table to a batch.
-    func put(_ packages: [InstalledPackage], _ batch: inout WriteBatch) throws {
+    /// - Throws: `corruption` if what cannot be read of the one that is there would be lost.
+    func put(_ packages: [InstalledPackage], isRepair: Bool = false, _ batch: inout WriteBatch) throws {
+        guard try isRepair || areReadable() else {
+            throw LarderError(
+                .corruption,
+                "the table of packages is damaged, or was written by a later version: 'cachectl verify' names the damage"
+            )
+        }
         if packages.isEmpty { return batch.remove(key) }
         let table = PackageTable(rows: try packages.sorted { $0.name < $1.name }.map(row))
         batch.put(table.encoded, for: key, Self.options)

@@ -10,21 +10,26 @@ struct PackageRemains {
 
     /// True if there is anything to remove. A few lookups for each package.
     func isWaiting() throws -> Bool {
-        let packages = try PackageRecords(store).all()
-        let named = Set(packages.map(\.id))
-        return try packages.contains { $0.state != .installed || $0.supersedes != nil }
-            || store.keys(.prefix(Key(PackageKeys.rowPrefix))).contains { !named.contains(Self.generation($0)) }
-            || FormerPackages(store).arePresent()
+        try PackageRecords(store).all().contains { $0.state != .installed || $0.supersedes != nil }
+            || !unnamed().isEmpty || FormerPackages(store).arePresent()
+    }
+
+    /// The generations that no package names. Those of other application versions are theirs to remove. None if the
+    /// table cannot be read.
+    private func unnamed() throws -> [String] {
+        let named = Set(try PackageTable(in: store).rows.map(\.generation))
+        var found: [String] = []
+        try store.forEach(.prefix(Key(PackageKeys.rowPrefix))) { row in
+            if row.version == store.applicationVersion { found.append(Self.generation(row.key)) }
+        }
+        found.removeAll { named.contains($0) }
+        return try found.isEmpty || !PackageRecords(store).areReadable() ? [] : found
     }
 
     /// Removes all of it, but for packages whose removal was begun.
     func remove() throws {
-        let packages = try PackageRecords(store).all()
-        let named = Set(packages.map(\.id))
-        for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) where !named.contains(Self.generation(key)) {
-            try remove(Self.generation(key))
-        }
-        for package in packages {
+        for generation in try unnamed() { try remove(generation) }
+        for package in try PackageRecords(store).all() {
             if package.state == .displaced { try removeMembers(package.id) }
             if package.supersedes != nil { try supersede(package) }
         }

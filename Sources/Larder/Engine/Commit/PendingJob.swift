@@ -62,7 +62,8 @@ final class PendingJob: @unchecked Sendable {
                 guard case .content = put.body, isHousekeeping else { return .put }
                 count += 2
             // A row for as long as a computation lasts: not worth displacing anything for.
-            case .lease(let request) where request.kind == .computation: claims = true
+            case .lease(let request) where request.kind == .computation:
+                if isHousekeeping { count += 1 } else { claims = true }
             case .lease: return .put
             case .partial(let step):
                 switch step.kind {
