@@ -48,6 +48,18 @@ extension Store {
         return try await complete(put, since: began).digest
     }
 
+    // MARK: Arrays
+
+    /// As `put` of a collection. An array is the commonest body, and asking a collection if it is one takes a twentieth
+    /// of a short put.
+    @discardableResult
+    public func put(
+        _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
+    ) throws -> Digest {
+        let began = engine.uptime.uptime()
+        return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
+    }
+
     // MARK: Completing
 
     /// Makes a put visible, and waits for its commit where it is durable.
