@@ -345,7 +345,7 @@ final class PackageContents {
     }
 
     private func take(_ key: Key, _ url: String) throws {
-        // A key has 65,536 bytes at most, and that of a member that waits for its place is longer than the URL.
+        // A key has 65,536 bytes at most, and that of a member is longer than the URL.
         if url.utf8.count > MemberName.longestURL || key.bytes.count > MemberName.longestURL {
             throw PackageError(
                 .tooLarge, "a URL has more than \(MemberName.longestURL) bytes", archive: archive.path,
