@@ -202,6 +202,16 @@ bool clarder_blocks_are_final(int descriptor) {
 #endif
 }
 
+bool clarder_speculates(int descriptor) {
+#ifdef __linux__
+    struct statfs status;
+    return fstatfs(descriptor, &status) == 0 && (unsigned long)status.f_type == 0x58465342; /* XFS */
+#else
+    (void)descriptor;
+    return false;
+#endif
+}
+
 /// Closes a descriptor after a failure; keeps `errno`.
 static int fail(int descriptor) {
     int number = errno;

@@ -28,10 +28,13 @@ public struct DatabaseStatistics: Sendable, Hashable {
     public let entries: Int
     /// Pages in use by the tree: branch, leaf and overflow pages together.
     public let pages: Int
+    /// The part of these that are branch and leaf pages: no more than that can be copied.
+    public let treePages: Int
 
     init(_ stat: MDB_stat) {
         depth = Int(stat.ms_depth)
         entries = Int(stat.ms_entries)
-        pages = Int(stat.ms_branch_pages) + Int(stat.ms_leaf_pages) + Int(stat.ms_overflow_pages)
+        treePages = Int(stat.ms_branch_pages) + Int(stat.ms_leaf_pages)
+        pages = treePages + Int(stat.ms_overflow_pages)
     }
 }

@@ -7,7 +7,8 @@ struct LarderBench: ParsableCommand {
         commandName: "larder-bench",
         abstract: "Measure Larder, compared with other ways to store bodies on disk.",
         subcommands: [
-            RunCommand.self, ListCommand.self, TargetsCommand.self, StressCommand.self, TraceCommand.self,
+            RunCommand.self, ListCommand.self, TargetsCommand.self, StressCommand.self, SteadyCommand.self,
+            TraceCommand.self,
             YardsticksCommand.self, ProbeCommand.self, PutAndDieCommand.self, SetWorkerCommand.self,
         ])
 }

@@ -115,4 +115,7 @@ int clarder_memory_file(const void *bytes, size_t count);
 /// ZFS and network file systems tell it later, others may have one of those below them (overlayfs). statfs(2).
 bool clarder_blocks_are_final(int descriptor);
 
+/// True on a file system that allocates blocks beyond the end of a file that grows, as many as the file has: XFS. statfs(2).
+bool clarder_speculates(int descriptor);
+
 #endif

@@ -10,6 +10,8 @@ struct StoreFiles: Sendable {
     let quarantine: Directory
     /// See `FileSystem.hasFinalBlocks`.
     let hasFinalBlocks: Bool
+    /// See `FileSystem.speculates`.
+    let speculates: Bool
 
     init(root: Directory) throws(LarderError) {
         self.root = root
@@ -19,6 +21,7 @@ struct StoreFiles: Sendable {
         trash = try root.directory(Layout.trash)
         quarantine = try root.directory(Layout.quarantine)
         hasFinalBlocks = FileSystem.hasFinalBlocks(blobs)
+        speculates = FileSystem.speculates(index)
     }
 
     /// `st_blocks` x 512 of the files that neither grow nor are counted in the index.

@@ -122,7 +122,7 @@ final class BlobChanges {
             } else {
                 try transaction.append(index.blobs, id, count: count, fill: fill)
             }
-            tally.writtenPages += count / index.environment.pageSize + 2
+            tally.noteValue(bytes: count, pageSize: index.environment.pageSize)
         case .staged(let file):
             if let progress = put.progress {
                 head.encoding = .partial

@@ -55,8 +55,16 @@ final class Mutation {
         _modify { yield &tally.state }
     }
 
-    /// Pages written, an upper bound.
-    var writtenPages: Int { tally.writtenPages }
+    /// Pages written, an upper bound: no page of a tree is copied twice.
+    func writtenPages() throws -> Int {
+        if tally.treePages < Self.fewPages { return tally.bodyPages + tally.treePages }
+        var all = 0
+        for database in index.databases { all += try reading.statistics(database).treePages }
+        return tally.bodyPages + min(tally.treePages, all)
+    }
+
+    /// Pages of the trees that are not worth counting them all.
+    private static let fewPages = 8
 
     /// Pages set free.
     var freedPages: Int { tally.freedPages }
@@ -69,7 +77,7 @@ final class Mutation {
         var comparable = state
         comparable.clock = original.clock
         comparable.clockOffset = original.clockOffset
-        if comparable == original, writtenPages == 0 {
+        if comparable == original, tally.bodyPages + tally.treePages == 0 {
             state = comparable
             return
         }
@@ -149,7 +157,7 @@ final class Mutation {
         }
         try insertRows(of: new, key: key)
         keysOfBlobs?[new.blob, default: []].append(key)
-        tally.writtenPages += count / index.environment.pageSize
+        tally.noteValue(bytes: count, pageSize: index.environment.pageSize)
         noteChange(trees: 6)
     }
 
@@ -196,7 +204,7 @@ final class Mutation {
         try deleteRows(of: old)
         try insertRows(of: new, key: key)
         try transaction.put(index.entries, key, new.bytes)
-        tally.writtenPages += new.byteCount / index.environment.pageSize
+        tally.noteValue(bytes: new.byteCount, pageSize: index.environment.pageSize)
         noteChange(trees: 4)
         return true
     }

@@ -3,15 +3,22 @@
 /// One for each `Mutation`, which shares it with its `BlobChanges`; used by one thread.
 final class MutationTally {
     var state: StoreState
-    /// Pages of inline bodies written, and an upper bound of other pages touched.
-    var writtenPages = 0
+    /// Pages of bodies and long records written.
+    var bodyPages = 0
+    /// Pages of the trees copied, if no two changes have any in common.
+    var treePages = 0
     /// Pages that removals set free, which the commit has to list.
     var freedPages = 0
 
     init(_ state: StoreState) { self.state = state }
 
     /// Every change counts the pages it may copy: one path from root to leaf in each tree it touches.
-    func noteChange(trees: Int) { writtenPages += trees * 3 }
+    func noteChange(trees: Int) { treePages += trees * 3 }
+
+    /// A value of more than half a page has pages of its own.
+    func noteValue(bytes count: Int, pageSize: Int) {
+        if count > pageSize / 2 - 64 { bodyPages += count / pageSize + 1 }
+    }
 
     func takeID() -> UInt64 {
         defer { state.nextID &+= 1 }

@@ -345,6 +345,9 @@ enum FileSystem {
     /// True where `Status.allocated` of a file is final once the file has been synced.
     static func hasFinalBlocks(_ directory: Directory) -> Bool { clarder_blocks_are_final(directory.descriptor.raw) }
 
+    /// True where a file that grows is given blocks beyond its end, up to its length again, which count as allocated.
+    static func speculates(_ directory: Directory) -> Bool { clarder_speculates(directory.descriptor.raw) }
+
     /// Makes the file system overwrite an empty file in place, so that the file never needs other blocks. For files
     /// that are mapped: a copy-on-write file system needs a new block for a store to the mapping, and on a full disk
     /// that is SIGBUS. Without effect on other file systems, and on files that are not empty.

@@ -170,7 +170,7 @@ final class Committer: EnginePart, @unchecked Sendable {
         var failure: LarderError?
         for part in parts(uses) {
             do {
-                if try apply(part, makingRoom: false) {
+                guard let lack = try apply(part, makingRoom: false) else {
                     succeeded(.touches)
                     continue
                 }
@@ -179,7 +179,7 @@ final class Committer: EnginePart, @unchecked Sendable {
                 if part.allSatisfy(\.isTouch) {
                     try applyTouches(part)
                 } else {
-                    _ = try apply(part, makingRoom: true)
+                    _ = try apply(part, makingRoom: true, lacking: lack)
                 }
             } catch {
                 if part.allSatisfy(\.isTouch) {
@@ -256,36 +256,38 @@ final class Committer: EnginePart, @unchecked Sendable {
     }
 
     private func applyTouches(_ touches: ArraySlice<Use>) throws {
-        if try apply(touches, makingRoom: false) || touches.count == 1 { return }
+        if try apply(touches, makingRoom: false) == nil || touches.count == 1 { return }
         let middle = touches.startIndex + touches.count / 2
         try applyTouches(touches[..<middle])
         try applyTouches(touches[middle...])
     }
 
-    /// False if the transaction does not fit and may not make room.
-    private func apply(_ uses: some Collection<Use>, makingRoom: Bool) throws -> Bool {
-        guard isDisplacing else { return try apply(uses, makingRoom, displacing: 0) }
+    /// Nil if the transaction was committed; what it lacks if it does not fit and may not make room.
+    /// - Parameter lacking: what it lacked when it was tried before.
+    private func apply(_ uses: some Collection<Use>, makingRoom: Bool, lacking: Room.Lack? = nil) throws -> Room.Lack? {
+        guard watermarks.mayDisplace, pause.remaining(at: configuration.clock.uptime()) == 0 else {
+            return try apply(uses, makingRoom, lacking, displacing: false)
+        }
         do {
             // Beside a held snapshot displacement gains little, so it waits until a put needs room.
             if try snapshots.held() != nil {
                 pause.failed(at: configuration.clock.uptime())
-                return try apply(uses, makingRoom, displacing: 0)
+                return try apply(uses, makingRoom, lacking, displacing: false)
             }
-            let slice = try min(Self.displacementSlice, context.removalLimit())
-            let isDone = try apply(uses, makingRoom, displacing: slice)
-            if isDone { pause.reset() }
+            let lack = try apply(uses, makingRoom, lacking, displacing: true)
+            if lack == nil { pause.reset() }
             succeeded(.displacement)
-            return isDone
+            return lack
         } catch {
             pause.failed(at: configuration.clock.uptime())
             if uses.isEmpty {
                 failed(.displacement, error)
-                return true
+                return nil
             }
             // The batch must not fail for the sake of displacement. If it fails by itself, that failure is reported.
-            let isDone = try apply(uses, makingRoom, displacing: 0)
+            let lack = try apply(uses, makingRoom, lacking, displacing: false)
             failed(.displacement, error)
-            return isDone
+            return lack
         }
     }
 
@@ -300,12 +302,15 @@ final class Committer: EnginePart, @unchecked Sendable {
         pending.publish(jobs, in: memory, as: latest)
     }
 
-    /// - Parameter slice: entries to displace in the same transaction, at most.
-    private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
+    /// - Parameter displaces: entries that are to go do so in the same transaction.
+    private func apply(
+        _ uses: some Collection<Use>, _ makingRoom: Bool, _ lacking: Room.Lack?, displacing displaces: Bool
+    ) throws -> Room.Lack? {
         let uptime = uptime.uptime()
         var transaction: UInt64 = 0
         var (start, hasGrown) = (UInt64(0), false)
-        let change: (Mutation) throws -> (victims: [Victim], fill: Watermarks.Fill) = { [self] mutation in
+        var fill = Watermarks.Fill()
+        let change: (Mutation) throws -> [Victim] = { [self] mutation in
             transaction = mutation.reading.id
             start = mutation.state.nextStamp
             for case .job(let job) in uses {
@@ -314,23 +319,44 @@ final class Committer: EnginePart, @unchecked Sendable {
             }
             for use in uses { try apply(use, mutation, uptime) }
             hasGrown = mutation.lastPut > 0
-            guard slice > 0 else { return ([], try watermarks.fill(mutation)) }
-            let surplus = try watermarks.fill(mutation).overLow
-            var order = VictimOrder.byUse(before: watermarks.mark)
-            let victims = try mutation.displace(&order, limit: slice, bytes: surplus).victims
-            return (victims, try watermarks.fill(mutation))
+            fill = try watermarks.fill(mutation)
+            let victims = try displaces ? displace(in: mutation, fill, before: start, hasGrown: hasGrown) : []
+            if !victims.isEmpty { fill = try watermarks.fill(mutation) }
+            return victims
         }
         let purpose = try purpose(of: uses)
-        let result =
+        let outcome: Transactions.Attempt<[Victim]> =
             makingRoom || purpose == .housekeeping
-            ? try roomMaker.mutate(purpose, change)
-            : try transactions.commitIfFitting(purpose, change)
-        guard let (victims, fill) = result else { return false }
-        noteCommitted(uses, as: transaction)
-        log.report(victims)
-        watermarks.steer(
-            fill, since: start, hasGrown: hasGrown, displacedNothing: slice > 0 && victims.isEmpty)
-        return true
+            ? .committed(try roomMaker.mutate(purpose, lacking: lacking, change))
+            : try transactions.tryCommit(purpose, change)
+        switch outcome {
+        case .lacks(let lack):
+            if hasGrown { watermarks.level.noteLack(lack, at: fill) }
+            return lack
+        case .committed(let victims):
+            noteCommitted(uses, as: transaction)
+            log.report(victims)
+            if hasGrown, !makingRoom { watermarks.level.noteFit(at: fill) }
+            watermarks.steer(
+                fill, since: start, hasGrown: hasGrown,
+                displacedNothing: displaces && watermarks.isDisplacing && victims.isEmpty)
+            return nil
+        }
+    }
+
+    /// Displaces what takes the store over its watermarks, or over the level at which a batch has room.
+    private func displace(
+        in mutation: Mutation, _ fill: Watermarks.Fill, before start: UInt64, hasGrown: Bool
+    ) throws -> [Victim] {
+        let limit = try context.removalLimit()
+        if watermarks.isDisplacing {
+            var order = VictimOrder.byUse(before: watermarks.mark)
+            return try mutation.displace(&order, limit: min(Self.displacementSlice, limit), bytes: fill.overLow).victims
+        }
+        let excess = watermarks.level.excess(of: fill.live)
+        guard hasGrown, excess > 0 else { return [] }
+        var order = VictimOrder.byUse(before: start)
+        return try mutation.displace(&order, limit: limit, bytes: excess).victims
     }
 
     private func purpose(of uses: some Collection<Use>) throws -> Transactions.Purpose {

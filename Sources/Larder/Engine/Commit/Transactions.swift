@@ -60,8 +60,8 @@ final class Transactions: EnginePart {
     /// The outcome of a transaction.
     enum Attempt<R> {
         case committed(R)
-        /// It was dropped: the budget lacks these bytes.
-        case lacks(Int64)
+        /// It was dropped: the budget lacks this.
+        case lacks(Room.Lack)
     }
 
     /// What a commit may do beyond its purpose's limit.
@@ -90,9 +90,14 @@ final class Transactions: EnginePart {
 
     /// Runs `body` in a write transaction and commits it if that fits the budget; nil if it does not.
     func commitIfFitting<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R? {
+        guard case .committed(let result) = try tryCommit(purpose, body) else { return nil }
+        return result
+    }
+
+    /// As above; tells what it lacks.
+    func tryCommit<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> Attempt<R> {
         do {
-            guard case .committed(let result) = try attempt(purpose, body) else { return nil }
-            return result
+            return try attempt(purpose, body)
         } catch let error as LMDBError {
             throw context.translate(error)
         }
@@ -107,9 +112,9 @@ final class Transactions: EnginePart {
         do {
             var outcome = try attempt(.housekeeping, body)
             var tries = 0
-            while tries < 200, case .lacks(let bytes) = outcome {
+            while tries < 200, case .lacks(let lack) = outcome {
                 tries += 1
-                let given = tries < 4 ? try space.giveBack(max(bytes, 128 << 10)) : 0
+                let given = tries < 4 ? try space.giveBack(max(lack.bytes, 128 << 10)) : 0
                 outcome = try attempt(.housekeeping, body, leeway: given > 0 ? .none : .unlimited)
             }
             if case .committed(let result) = outcome { return result }
@@ -206,21 +211,22 @@ final class Transactions: EnginePart {
         return .committed(result)
     }
 
-    /// Bytes by which the commit would break the budget; nil if it may go ahead.
+    /// What the commit would lack to keep the budget; nil if it may go ahead.
     private func lack(
         _ mutation: Mutation, _ purpose: Purpose, _ leeway: Leeway
-    ) throws -> Int64? {
+    ) throws -> Room.Lack? {
         let effective = leeway == .headroom && mutation.blobs.stagedBytes > 0 ? Purpose.housekeeping : purpose
         let cap =
             try effective == .put ? snapshots.usableBytes(mutation.state.budget) : effective.cap(mutation.state.budget)
         // Beside a held snapshot few free pages can be used, and next to no hole is filled.
         let reusable = try snapshots.mayBeHeld ? index.environment.reusablePageCount() : nil
-        let excess = try room.excess(of: mutation, cap: cap, reusable: reusable)
-        if excess == 0 || leeway == .unlimited { return nil }
+        guard let lack = try room.lack(of: mutation, cap: cap, reusable: reusable), leeway != .unlimited else {
+            return nil
+        }
         // Over the budget already, because that was lowered: removing is the way back, even if it writes some pages
         // first.
         if purpose == .housekeeping, try room.claimed(state()) > cap { return nil }
-        return excess
+        return lack
     }
 
     /// A body file that a transaction has renamed into `trash/`.
@@ -261,6 +267,7 @@ final class Transactions: EnginePart {
             if resort != .none { room.reserve.release() }
             // Whatever the commit did not need, before others take it.
             defer { if resort != .none { try? room.reserve.require() } }
+            room.reserve.allocateGrowth(of: mutation)
             reach("commit.before")
             if mutation.completesPending { pending.noteCommit(as: mutation.reading.id) }
             try mutation.transaction.commit()

@@ -66,16 +66,25 @@ final class IndexReserve: Sendable {
     /// Makes the reserve whole, as it has to be after the commit of `mutation`, which stores something. Throws
     /// `noSpace` if the file system has too little room.
     func keep(beside mutation: Mutation) throws {
-        let writtenBytes = Int64(mutation.writtenPages * index.environment.pageSize) + mutation.blobs.stagedBytes
+        let writtenBytes = Int64(try mutation.writtenPages() * index.environment.pageSize) + mutation.blobs.stagedBytes
         let before = stored.wrappingAdd(writtenBytes, ordering: .relaxed).oldValue
         if before + writtenBytes > Self.step || uptime.uptime() &- looked.load(ordering: .relaxed) > Self.interval {
             try look(mutation.state.budget)
         }
         if wanted.load(ordering: .relaxed) > 0 {
-            try take(beyond: (mutation.transaction.appendedPages ?? mutation.writtenPages) + Self.listPages)
+            let pages = try mutation.transaction.appendedPages ?? mutation.writtenPages()
+            try take(beyond: pages + Self.listPages)
         } else if bytes > 0 {
             release()
         }
+    }
+
+    /// Allocates the pages by which the commit of `mutation` makes the index grow, where the file system would allocate
+    /// as many again as the index has: room that the budget does not have.
+    func allocateGrowth(of mutation: Mutation) {
+        guard files.speculates, let pages = mutation.transaction.appendedPages, pages > 0 else { return }
+        // What fails here fails in the commit, which tells why.
+        _ = try? allocate(pages: pages + Self.listPages)
     }
 
     /// Makes the reserve whole. Throws `noSpace` if the file system has too little room.
@@ -101,15 +110,20 @@ final class IndexReserve: Sendable {
     }
 
     private func take(_ bytes: Int64, beyond pages: Int) throws {
+        if try allocate(pages: pages, and: bytes) { taken.store(bytes, ordering: .relaxed) }
+    }
+
+    /// Allocates blocks from the end of the index on: pages, then some bytes. False where the file system cannot.
+    @discardableResult
+    private func allocate(pages: Int, and bytes: Int64 = 0) throws -> Bool {
         let environment = index.environment
         let pageSize = Int64(environment.pageSize)
         let start = Int64(environment.lastPage + 1) * pageSize
-        let isTaken = try environment.withDataDescriptor { descriptor in
+        return try environment.withDataDescriptor { descriptor in
             try FileSystem.preallocate(
                 raw: descriptor, offset: start, length: Int64(pages) * pageSize + bytes,
                 path: files.index.path(of: Layout.data))
         }
-        if isTaken { taken.store(bytes, ordering: .relaxed) }
     }
 
     /// Gives the reserve back to the file system, whichever process has taken it. For the holder of the lock of

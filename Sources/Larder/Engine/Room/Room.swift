@@ -44,20 +44,28 @@ struct Room: Sendable {
         try fixed + dataAllocated() + ledger.total + state.fileAllocated.asBytes
     }
 
-    /// By how much the commit of `mutation` would go over `cap`, or under the free-disk floor; 0 if it fits.
+    /// What a transaction needs beyond a limit.
+    struct Lack {
+        var bytes: Int64
+        /// True if the index would grow, by new pages or by holes that are filled: with more free pages it might not.
+        var isGrowth = true
+    }
+
+    /// By how much the commit of `mutation` would go over `cap`, or under the free-disk floor; nil if it fits.
     ///
     /// The index grows by the pages the transaction appended, by holes it fills, and by the pages the commit needs for
     /// the list of free pages: one for every 500 pages freed, and some for the paths it copies.
     /// - Parameter reusable: how many free pages the transaction may use; nil: any.
-    func excess(of mutation: Mutation, cap: Int64, reusable: Int? = nil) throws -> Int64 {
+    func lack(of mutation: Mutation, cap: Int64, reusable: Int? = nil) throws -> Lack? {
         let budget = mutation.state.budget
-        if cap == .max, budget.freeDiskFloor == .zero { return 0 }
+        if cap == .max, budget.freeDiskFloor == .zero { return nil }
         let environment = index.environment
         let data = try dataAllocated()
-        let written = Int64(mutation.writtenPages + mutation.freedPages / 256 + 24)
+        let listed = Int64(mutation.freedPages / 256 + 24)
+        let written = Int64(try mutation.writtenPages()) + listed
         let committed = Int64(environment.lastPage + 1)
         let holes = min(max(0, committed - (data - reserve.bytes) / pageSize), reusable.map(Int64.init) ?? .max)
-        let appended = mutation.transaction.appendedPages.map { Int64($0) + Int64(mutation.freedPages / 256 + 24) }
+        let appended = mutation.transaction.appendedPages.map { Int64($0) + listed }
         let growth = ((appended ?? written) + min(holes, written)) * pageSize
         let dead = mutation.blobs.deadFiles.reduce(Int64(0)) { $0 + $1.allocated.asBytes }
         let files = mutation.state.fileAllocated.asBytes + dead - mutation.blobs.stagedBytes
@@ -67,7 +75,8 @@ struct Room: Sendable {
             let free = try FileSystem.freeBytes(self.files.root)
             excess = max(excess, budget.freeDiskFloor.bytes - (free - growth))
         }
-        return excess
+        if excess == 0 { return nil }
+        return Lack(bytes: excess, isGrowth: appended != listed || holes > 0)
     }
 
     /// By how much `bytes` more would go over what puts may fill, or under the free-disk floor; 0 if they fit.

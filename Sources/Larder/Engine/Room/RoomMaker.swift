@@ -62,19 +62,24 @@ final class RoomMaker: EnginePart {
     /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it
     /// runs again. It must not change anything outside the mutation. `docs/recovery.md` gives the order of renames and
     /// commit, and says what a crash in each gap leaves.
+    /// - Parameter lacking: what it lacked when it was tried before; room is made first.
     @discardableResult
-    func mutate<R>(_ purpose: Transactions.Purpose, _ body: (Mutation) throws -> R) throws -> R {
+    func mutate<R>(
+        _ purpose: Transactions.Purpose, lacking: Room.Lack? = nil, _ body: (Mutation) throws -> R
+    ) throws -> R {
         if purpose == .housekeeping { return try transactions.housekeep(body) }
         do {
             var readerWaits = 0
-            for _ in 0..<Self.attempts {
+            var known = lacking
+            for number in 0..<Self.attempts {
                 let wereHeld = snapshots.mayBeHeld
-                let bytes: Int64
-                switch try attempt(purpose, body, .none) {
+                let lack: Room.Lack
+                switch try known.map(Transactions.Attempt.lacks) ?? attempt(purpose, body, .none) {
                 case .committed(let result): return result
-                case .lacks(let lack): bytes = lack
+                case .lacks(let known): lack = known
                 }
-                if try makeRoom(bytes) || waitForOthers() { continue }
+                known = nil
+                if try makeRoom(for: lack, again: number > 1) || waitForOthers() { continue }
                 if purpose != .put { throw context.noRoom() }
                 // A snapshot turned out to be held, which lets puts have more of the budget.
                 if snapshots.mayBeHeld, !wereHeld { continue }
@@ -200,15 +205,23 @@ final class RoomMaker: EnginePart {
     }
 
     /// Frees about `bytes` for a transaction; false if nothing could be freed. Free pages of the index do as well.
-    private func makeRoom(_ bytes: Int64) throws -> Bool {
+    /// - Parameter again: the transaction did not fit with the free pages that displacement had left before. The last
+    ///   of these can be used only by the transaction after the next one.
+    private func makeRoom(for lack: Room.Lack, again: Bool) throws -> Bool {
         try alone {
             let before = try space.free()
+            let bytes = lack.bytes
             let isHeld = try snapshots.held() != nil
             // What younger snapshots left is all that a removal gives beside a held one.
             if isHeld, try space.giveBack(bytes + slack()) >= bytes { return true }
-            // Free pages that are too scattered for puts to reuse go before entries do.
+            // Free pages that puts cannot reuse are given back: there were enough, or they are too scattered. Not
+            // before entries have made room once: it is the long runs that are given back, and the next puts take
+            // them again.
             let data = try room.dataAllocated()
-            if !isHeld, before > data / 6, try space.giveBack(max(bytes, data / 16)) >= bytes { return true }
+            let isUseless = again || !lack.isGrowth || before > data / 2
+            if !isHeld, isUseless, before > bytes, try space.giveBack(bytes + slack()) >= bytes {
+                return true
+            }
             let displaced = try displacement.displace(bytes: bytes + slack())
             // Before this fails, it gives up bytes that are of no use.
             if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }

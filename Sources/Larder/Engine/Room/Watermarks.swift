@@ -15,6 +15,8 @@ final class Watermarks: EnginePart {
     /// The stamp at which displacement began.
     private let began = Atomic<UInt64>(0)
     private let share = EngineMutex(Share())
+    /// How full the store may be for batches to fit.
+    let level = FittingLevel()
 
     /// What could not be displaced when displacement last seemed due.
     private struct Share: Equatable {
@@ -34,6 +36,9 @@ final class Watermarks: EnginePart {
     /// True while the store is above the high watermark, and until it is below the low one.
     var isDisplacing: Bool { displacing.load(ordering: .relaxed) }
 
+    /// True if a batch may find something to displace in its transaction.
+    var mayDisplace: Bool { isDisplacing || level.isKnown }
+
     /// Entries with this stamp or a later one are not displaced in the background.
     var mark: UInt64 { began.load(ordering: .relaxed) }
 
@@ -41,6 +46,11 @@ final class Watermarks: EnginePart {
     struct Fill {
         var overHigh: Int64 = 0
         var overLow: Int64 = 0
+        /// Bytes that the store holds: of live pages of the index, and of files.
+        var live: Int64 = 0
+        /// What puts may fill, and how much of that may not be displaced.
+        var usable = Int64.max
+        var kept: Int64 = 0
         /// True if the disk has less free space than the budget says.
         var isBelowFloor = false
     }
@@ -56,7 +66,11 @@ final class Watermarks: EnginePart {
             let live = claimed - data + (try mutation.liveIndexBytes())
             var share = Share(protected: try protectedRows(mutation), usable: budget.usableBytes)
             let known = self.share.withLock { $0 }
-            if known.protected == share.protected, known.usable == share.usable { share.kept = known.kept }
+            if known.protected == share.protected, known.usable == share.usable {
+                share.kept = known.kept
+            } else {
+                level.forget()
+            }
             fill = self.fill(live, share)
             if fill.overHigh > 0, !isDisplacing, share.protected > 0 {
                 let displaceable = try displaceable(mutation)
@@ -79,10 +93,11 @@ final class Watermarks: EnginePart {
     }
 
     private func fill(_ live: Int64, _ share: Share) -> Fill {
-        let (live, room) = (Double(live - share.kept), Double(max(0, share.usable - share.kept)))
+        let (free, room) = (Double(live - share.kept), Double(max(0, share.usable - share.kept)))
         return Fill(
-            overHigh: Int64(max(0, live - room * configuration.watermarks.high)),
-            overLow: Int64(max(0, live - room * configuration.watermarks.low)))
+            overHigh: Int64(max(0, free - room * configuration.watermarks.high)),
+            overLow: Int64(max(0, free - room * configuration.watermarks.low)), live: live, usable: share.usable,
+            kept: share.kept)
     }
 
     /// Rows that are looked at to learn what can be displaced; from them follows what all rows would give.
