@@ -54,6 +54,26 @@ public struct Body: Sendable {
         }
     }
 
+    /// Copies bytes into memory of the caller. A body in a file is read, so this may wait for the disk. pread(2).
+    /// - Parameters:
+    ///   - buffer: gets the bytes; it is filled as far as the body goes.
+    ///   - offset: of the first of them from the start of the body; 0 or more. Default: 0.
+    /// - Returns: how many bytes were copied.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64 = 0) throws -> Int {
+        let start = min(max(offset, 0), length.bytes)
+        let count = Int(clamping: min(Int64(buffer.count), length.bytes - start))
+        let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+        switch storage {
+        case .memory(let bytes):
+            bytes.withUnsafeBytes {
+                target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(start)..<Int(start) + count]))
+            }
+        case .file(let descriptor, let place): try read(descriptor, place, into: target, at: start)
+        }
+        return count
+    }
+
     private func read(
         _ descriptor: OwnedDescriptor, _ place: BodyPlace, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws {

@@ -94,6 +94,19 @@ extension Store {
         try engine.lookups.visitBody(of: key, visibility(false), body)
     }
 
+    /// Copies the bytes of the entry under `key` into memory of the caller: from the index, or by pread(2) from the
+    /// file of a large body, in one step and without an allocation. Counts as an access.
+    /// - Parameters:
+    ///   - key: the key of the entry.
+    ///   - buffer: gets the bytes from the start; those that do not fit are left out.
+    /// - Returns: the length of the body, which is greater than the buffer's if not all of it is there; nil if there is
+    ///   no fresh entry.
+    /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
+    public func read(_ key: Key, into buffer: UnsafeMutableRawBufferPointer) throws -> Int? {
+        try requireOpen()
+        return try engine.lookups.read(key, visibility(false), into: buffer)
+    }
+
     /// Runs `body` on the metadata and the bytes of the entry under `key`, in place. Returns false without running it
     /// if they are not both in the index's mapping: then `get` finds out if there is an entry. Counts as an access. As
     /// with `withBody(of:_:)`, the buffers must not leave `body`, which should be short.

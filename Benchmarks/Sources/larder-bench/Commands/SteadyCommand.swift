@@ -77,6 +77,7 @@ extension SteadyState.Figures {
         return "\(kind.rawValue), \(size), \(budget): \(Render.rate(Comparison.median(steady)))/s, fresh "
             + "\(Render.rate(Comparison.median(fresh)))/s, \(Render.decimal(ratio, 2)) x; p99.9 \(Render.time(p999)), "
             + "longest \(Render.time(longest)); written \(written) bytes a byte; at most \(ByteCount(highestBytes))"
+            + (storedShare.map { ", bodies \(Render.decimal($0, 2)) of the budget" } ?? "")
     }
 }
 

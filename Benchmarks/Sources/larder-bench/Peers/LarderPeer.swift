@@ -12,7 +12,7 @@ final class LarderPeer: Peer {
     enum Reading {
         /// `get` and `bytes()`: newly allocated memory.
         case own
-        /// `withBody(of:)`, and a copy into the caller's buffer, as pread(2) does.
+        /// `read(_:into:)`: a copy in the caller's buffer, as pread(2) makes it.
         case copied
         /// `withBody(of:)`: in place. Only the first and the last byte are read.
         case inPlace
@@ -49,7 +49,7 @@ final class LarderPeer: Peer {
     func get(_ name: Name, _ scratch: Scratch) throws -> Int? {
         switch reading {
         case .own: return try store.get(name.key)?.body.bytes().count
-        case .copied: return try store.withBody(of: name.key) { span in span.withUnsafeBytes { scratch.take($0) } }
+        case .copied: return try store.read(name.key, into: scratch.buffer)
         case .inPlace: return try store.withBody(of: name.key) { span in span.withUnsafeBytes { scratch.look(at: $0) } }
         }
     }

@@ -15,7 +15,7 @@ enum PeerKind: String, CaseIterable, Sendable, ExpressibleByArgument {
     var summary: String {
         switch self {
         case .larder: "Larder: put, get(key) and body.bytes(), which allocates memory"
-        case .larderSpan: "Larder: as above, read by withBody(of:) and copied into a reused buffer"
+        case .larderSpan: "Larder: as above, read into a reused buffer by read(_:into:)"
         case .files: "plain files: create + write + rename, open + pread + close into a reused buffer; 256 directories"
         case .sqlite:
             "SQLite blobs through GRDB: WAL, synchronous=NORMAL (FULL for durable puts), one put in a transaction"

@@ -20,6 +20,8 @@ struct SteadyState {
         var deviceBytesPerByte: Double?
         /// The most that the directory took.
         var highestBytes: Int64 = 0
+        /// Bytes of bodies at the end, for each byte of the budget; nil for a peer that does not tell.
+        var storedShare: Double?
         /// The longest put of the steady rounds, and the 99.9th percentile, in nanoseconds.
         var longest: UInt64 = 0
         var p999: UInt64 = 0
@@ -62,6 +64,9 @@ struct SteadyState {
         if let percentiles = Percentiles(latencies) {
             figures.longest = percentiles.max
             figures.p999 = percentiles.p999
+        }
+        if let larder = peer as? LarderPeer {
+            figures.storedShare = Double(try larder.store.statistics().storedBytes.bytes) / Double(budgetBytes)
         }
         try peer.close()
         return figures

@@ -331,7 +331,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             : try transactions.tryCommit(purpose, change)
         switch outcome {
         case .lacks(let lack):
-            if hasGrown { watermarks.level.noteLack(lack, at: fill) }
+            if hasGrown { watermarks.level.noteLack(at: fill) }
             return lack
         case .committed(let victims):
             noteCommitted(uses, as: transaction)

@@ -312,6 +312,18 @@ final class Lookups: EnginePart {
         if isDone == nil { try get(key, visibility)?.body.withBytes(body) }
     }
 
+    /// Copies the bytes of a hit into `buffer`, as far as they fit; returns how many there are, nil for a miss.
+    func read(_ key: Key, _ visibility: Visibility, into buffer: UnsafeMutableRawBufferPointer) throws -> Int? {
+        let length = try visitInline(key, visibility) { _, bytes in
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(buffer.count)))
+            return bytes.count
+        }
+        if let length { return length }
+        guard let body = try get(key, visibility)?.body else { return nil }
+        _ = try body.read(into: buffer)
+        return Int(clamping: body.length.bytes)
+    }
+
     /// Runs `body` on the record and the bytes of a hit that is committed and whose body is in the index; nil, without
     /// running it, for every other and for a miss.
     @inline(__always)

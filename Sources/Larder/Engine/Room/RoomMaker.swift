@@ -214,11 +214,11 @@ final class RoomMaker: EnginePart {
             let isHeld = try snapshots.held() != nil
             // What younger snapshots left is all that a removal gives beside a held one.
             if isHeld, try space.giveBack(bytes + slack()) >= bytes { return true }
-            // Free pages that puts cannot reuse are given back: there were enough, or they are too scattered. Not
-            // before entries have made room once: it is the long runs that are given back, and the next puts take
+            // Free pages that puts cannot reuse are given back: there were enough, or they are too scattered. Rarely
+            // before entries have made room: it is the long runs that are given back, and the next puts take
             // them again.
             let data = try room.dataAllocated()
-            let isUseless = again || !lack.isGrowth || before > data / 2
+            let isUseless = again || !lack.isGrowth || before > data / 4
             if !isHeld, isUseless, before > bytes, try space.giveBack(bytes + slack()) >= bytes {
                 return true
             }

@@ -23,8 +23,8 @@ final class Watermarks: EnginePart {
         /// Pinned and leased: with other ones another estimate is due.
         var protected = 0
         var usable: Int64 = 0
-        /// Bytes; 0 if they were the smaller part.
-        var kept: Int64 = 0
+        /// Bytes; 0 if they were the smaller part. Nil: not estimated.
+        var kept: Int64?
     }
 
     init(context: EngineContext, room: Room, reaper: Reaper) {
@@ -48,9 +48,10 @@ final class Watermarks: EnginePart {
         var overLow: Int64 = 0
         /// Bytes that the store holds: of live pages of the index, and of files.
         var live: Int64 = 0
-        /// What puts may fill, and how much of that may not be displaced.
+        /// What puts may fill, and how much of that may not be displaced: 0 if it is the smaller part, nil if it is not
+        /// known.
         var usable = Int64.max
-        var kept: Int64 = 0
+        var kept: Int64?
         /// True if the disk has less free space than the budget says.
         var isBelowFloor = false
     }
@@ -65,6 +66,7 @@ final class Watermarks: EnginePart {
             let claimed = try room.claimed(mutation.state) - mutation.blobs.stagedBytes - reaper.queuedBytes
             let live = claimed - data + (try mutation.liveIndexBytes())
             var share = Share(protected: try protectedRows(mutation), usable: budget.usableBytes)
+            if share.protected == 0 { share.kept = 0 }
             let known = self.share.withLock { $0 }
             if known.protected == share.protected, known.usable == share.usable {
                 share.kept = known.kept
@@ -93,7 +95,8 @@ final class Watermarks: EnginePart {
     }
 
     private func fill(_ live: Int64, _ share: Share) -> Fill {
-        let (free, room) = (Double(live - share.kept), Double(max(0, share.usable - share.kept)))
+        let kept = share.kept ?? 0
+        let (free, room) = (Double(live - kept), Double(max(0, share.usable - kept)))
         return Fill(
             overHigh: Int64(max(0, free - room * configuration.watermarks.high)),
             overLow: Int64(max(0, free - room * configuration.watermarks.low)), live: live, usable: share.usable,
