@@ -202,6 +202,16 @@ bool clarder_blocks_are_final(int descriptor) {
 #endif
 }
 
+bool clarder_has_data(int descriptor, int64_t offset, int64_t length) {
+#ifdef __linux__
+    off_t found = lseek(descriptor, offset, SEEK_DATA);
+    return found < 0 ? errno != ENXIO : found < offset + length;
+#else
+    (void)descriptor, (void)offset, (void)length;
+    return true;
+#endif
+}
+
 bool clarder_speculates(int descriptor) {
 #ifdef __linux__
     struct statfs status;

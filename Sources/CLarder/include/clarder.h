@@ -115,6 +115,10 @@ int clarder_memory_file(const void *bytes, size_t count);
 /// ZFS and network file systems tell it later, others may have one of those below them (overlayfs). statfs(2).
 bool clarder_blocks_are_final(int descriptor);
 
+/// False if a file has nothing but a hole in these bytes; true where that is not known. Moves the descriptor's position. lseek(2),
+/// SEEK_DATA.
+bool clarder_has_data(int descriptor, int64_t offset, int64_t length);
+
 /// True on a file system that allocates blocks beyond the end of a file that grows, as many as the file has: XFS. statfs(2).
 bool clarder_speculates(int descriptor);
 

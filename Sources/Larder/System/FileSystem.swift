@@ -375,6 +375,12 @@ enum FileSystem {
         throw .system("fallocate", number, path: path())
     }
 
+    /// False if there is nothing but a hole from `offset` on, for `length` bytes. lseek(2), SEEK_DATA; moves the
+    /// descriptor's position. True where the file system cannot tell.
+    static func hasData(rawDescriptor: Int32, offset: Int64, length: Int64) -> Bool {
+        clarder_has_data(rawDescriptor, offset, length)
+    }
+
     // MARK: Paths
 
     /// The path without links and `..`; as it is where it leads nowhere. realpath(3).

@@ -88,6 +88,8 @@ final class IndexSpace: EnginePart {
         for (number, run) in runs.enumerated() {
             var length = Int64(run.count) * pageSize
             var offset = Int64(run.firstPage) * pageSize
+            // LMDB sets the position before it writes, which it does not while this holds its lock.
+            if !FileSystem.hasData(rawDescriptor: descriptor, offset: offset, length: length) { continue }
             while length > 0, freed < target {
                 let wanted = max(least, target - freed - punched)
                 let piece = min(length, (wanted + pageSize - 1) / pageSize * pageSize)

@@ -326,10 +326,17 @@ final class RoomMaker: EnginePart {
                 break
             }
         }
+        // What the new limit leaves no room for goes in the large steps that the old one allows: a small budget has
+        // room for a few removals in one commit.
+        let surplus = try liveBytes() - budget.usableBytes
+        if surplus > 0 { try displacement.displace(bytes: surplus) }
         if try state().budget != budget { try transactions.housekeep { $0.state.budget = budget } }
         while try step(most: 32 << 20, usesFreePages: true) {}
         if try room.excess(adding: 0, state()) > 0 || isOverfull { throw context.noRoom() }
     }
+
+    /// Bytes that the store would take if every free page of the index were given back.
+    private func liveBytes() throws -> Int64 { try room.claimed(state()) - space.free() }
 
     /// Frees at most `most` bytes of those that are beyond the limits, so that another process notices little of it;
     /// false if there are none, or they cannot be freed.
