@@ -143,9 +143,10 @@ import Testing
                 if number == 4 { _ = try store.get("k0") }
             }
             try store.flush()
+            // Two threads displace, for a file and with a batch, and each tells of its own after its commit.
             let gone = victims.keys
             #expect(gone.count > 20)
-            #expect(gone == keys(1...gone.count))
+            #expect(Set(gone) == Set(keys(1...gone.count)))
         }
     }
 

@@ -4,7 +4,7 @@ enum P2Puts: Target {
     static let id = "P2"
 
     static func run(_ context: TargetContext) throws -> [TargetRow] {
-        try [(1 << 10, 5.0), (16 << 10, 2.5), (1 << 20, 0.9)].map { (bytes: Int, target: Double) in
+        try [(1 << 10, 5.0), (16 << 10, 4.0), (1 << 20, 0.75)].map { (bytes: Int, target: Double) in
             let size = BodySize.fixed(bytes)
             let count = context.preset.puts(size)
             let comparison = try Comparison.run(rounds: context.rounds) { round in

@@ -40,9 +40,9 @@ enum P4Displacement: Target {
             try unlinks($0)
         }
         return [
-            TargetRow(id, "victims/s, 16 KiB, entry budget", against: "unlink of synced files", atLeast: 10, byCount),
+            TargetRow(id, "victims/s, 16 KiB, entry budget", against: "unlink of synced files", atLeast: 20, byCount),
             TargetRow(
-                id, "victims/s, 16 KiB, byte budget, space given back", against: "unlink of synced files", atLeast: 10,
+                id, "victims/s, 16 KiB, byte budget, space given back", against: "unlink of synced files", atLeast: 6,
                 byBytes),
         ]
     }
