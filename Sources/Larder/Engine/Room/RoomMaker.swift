@@ -219,9 +219,9 @@ final class RoomMaker: EnginePart {
             // them again.
             let data = try room.dataAllocated()
             let isUseless = again || !lack.isGrowth || before > data / 4
-            if !isHeld, isUseless, before > bytes, try space.giveBack(bytes + slack()) >= bytes {
-                return true
-            }
+            // Holes that the next batch fills again are not worth a long wait.
+            let spare = try lack.isGrowth ? slack() : slack() / 8
+            if !isHeld, isUseless, before > bytes, try space.giveBack(bytes + spare) >= bytes { return true }
             let displaced = try displacement.displace(bytes: bytes + slack())
             // Before this fails, it gives up bytes that are of no use.
             if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }
