@@ -1,7 +1,6 @@
 import Failpoints
 import SeededData
 import SystemPackage
-import SystemPackage
 import TestSupport
 import Testing
 
@@ -16,7 +15,7 @@ import Testing
 #endif
 
 /// A store at its budget that takes new bodies without end: it neither gives space back only to take it again, nor
-/// applies its batches twice, nor stays emptier than it has to.
+/// stays emptier than it has to.
 @Suite struct SteadyStateTests {
     /// Bodies between 100 B and a 64th of the budget, evenly over the logarithm: all of them are in the index.
     private func body(number: Int) -> [UInt8] {
@@ -31,7 +30,7 @@ import Testing
         try store.flush()
     }
 
-    /// What 100 rounds at a full budget come to.
+    /// What 200 rounds at a full budget come to.
     private struct Counts {
         var commits: UInt64
         var displaced: Int
@@ -55,7 +54,7 @@ import Testing
         return counts
     }
 
-    /// Nine holes for a commit before, where the long runs of free pages were given back again and again.
+    /// No long runs of free pages are given back that the next bodies fill again.
     @Test func spaceIsNotGivenBackAndTakenAgain() throws {
         let counts = try withDirectory { try count($0.appending("store")) }
         #expect(counts.displaced > 1500)
