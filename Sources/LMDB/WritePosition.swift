@@ -17,10 +17,14 @@ public struct WritePosition {
 
     /// Replaces the value by one of the same length. `mdb_cursor_put`, `MDB_CURRENT`.
     public func replace(_ bytes: UnsafeRawBufferPointer) throws(LMDBError) {
-        var key = key
-        var value = MDB_val(bytes)
-        let code = perform("mdb_cursor_put", mdb_txn_env(mdb_cursor_txn(cursor))) {
-            mdb_cursor_put(cursor, &key, &value, UInt32(MDB_CURRENT))
+        // A value with pages of its own is removed and put, and LMDB moves the key in its page before it copies it.
+        let code = withUnsafeTemporaryAllocation(byteCount: key.mv_size, alignment: 8) { copy in
+            copy.copyMemory(from: UnsafeRawBufferPointer(key))
+            var key = MDB_val(UnsafeRawBufferPointer(copy))
+            var value = MDB_val(bytes)
+            return perform("mdb_cursor_put", mdb_txn_env(mdb_cursor_txn(cursor))) {
+                mdb_cursor_put(cursor, &key, &value, UInt32(MDB_CURRENT))
+            }
         }
         try check(code, "mdb_cursor_put")
     }

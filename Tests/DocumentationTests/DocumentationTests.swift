@@ -113,7 +113,7 @@ enum FormatExamples {
         record.isPinned = true
         record.hits = 7
         record.id = 5
-        record.blob = 6
+        record.embedded = EntryRecord.Embedded(Array("hello".utf8), Digest.of(Array("hello".utf8)))
         record.length = 5
         record.stamp = 9
         record.stored = 1_767_225_600_000_000

@@ -13,7 +13,7 @@ import Testing
         record.isPinned = true
         record.isPinnedByTag = true
         record.hits = 0x0304_0506
-        record.id = 0x1122_3344_5566_7788
+        record.id = 5
         record.blob = 42
         record.length = 65_537
         record.stamp = 7
@@ -27,50 +27,111 @@ import Testing
         return record
     }
 
-    @Test func anEntryRecord() {
-        expect(
-            Self.entry.bytes,
-            """
-            01 13 0201 06050403 8877665544332211 2a00000000000000 0100010000000000 0700000000000000
-            0040204648470600 0140204648470600 00c7b34948470600 ff3f204648470600 1032547698badcfe
-            0500 0000 02000000 0161 02d0b6 dead
-            """)
+    private static let key = Array("http://format.test/".utf8)
+    private static let hello = Array("hello".utf8)
+
+    /// The entry with the seal for a key and the body `hello`, which is in `blobs`.
+    private static var sealed: EntryRecord {
+        var record = entry
+        record.seal(for: key, Digest.of(hello))
+        return record
     }
 
-    /// Two bytes of the body's digest above the blob's number, two of a CRC above the entry's own.
-    @Test func anEntryRecordWithASeal() throws {
-        var record = Self.entry
-        record.id = 5
-        let key = Array("http://format.test/".utf8)
-        record.seal(for: key, Digest.of(Array("hello".utf8)))
-        let bytes = record.bytes
-        expect(
-            bytes,
+    /// One of format 1, which has no seal, and of format 2: they are read, and not written any more.
+    @Test(arguments: [
+        (1, "0500000000000000 2a00000000000000"), (2, "0500000000001bce 2a00000000002cf2"),
+    ])
+    func entryRecordsOfOlderFormats(_ format: Int, _ numbers: String) throws {
+        let bytes = bytes(
             """
-            02 13 0201 06050403 0500000000001bce 2a00000000002cf2 0100010000000000 0700000000000000
+            0\(format) 13 0201 06050403 \(numbers) 0100010000000000 0700000000000000
             0040204648470600 0140204648470600 00c7b34948470600 ff3f204648470600 1032547698badcfe
             0500 0000 02000000 0161 02d0b6 dead
             """)
         let decoded = try #require(decode(bytes))
-        #expect(decoded == record && decoded.isIntact(under: key) && decoded.fits(Digest.of(Array("hello".utf8))))
-        #expect(!decoded.isIntact(under: key + [0]) && !decoded.fits(Digest.of([])))
-        // What changes with every use is not part of it; whatever else changes shows.
-        for (at, _) in bytes.enumerated() where at != 0 {
+        var expected = Self.entry
+        if format == 2 { expected.seal = EntryRecord.Seal(digestTag: 0xF22C, check: 0xCE1B) }
+        #expect(decoded == expected && decoded.fits(Digest.of(Self.hello)) && isIntact(bytes))
+        #expect(isIntact(bytes, under: Self.key + [0]) == (format == 1))
+        // Written again, it stays what it is, with a seal or without.
+        #expect(decode(decoded.bytes) == decoded)
+        var resealed = decoded
+        resealed.reseal(for: Self.key)
+        #expect(isIntact(resealed.bytes))
+        // A use changes it in place.
+        var touched = bytes
+        touched.withUnsafeMutableBytes { EntryRecord.touch($0, stamp: 8, hits: 2, accessed: 1_767_225_600_000_009) }
+        expected.stamp = 8
+        expected.hits += 2
+        expected.accessed = 1_767_225_600_000_009
+        #expect(decode(touched) == expected && isIntact(touched))
+    }
+
+    /// Two bytes of the body's digest above the blob's number, two of a CRC above the entry's own.
+    @Test func anEntryRecord() throws {
+        let bytes = Self.sealed.bytes
+        expect(
+            bytes,
+            """
+            03 13 0201 06050403 050000000000fe95 2a00000000002cf2 0700000000000000 0040204648470600 0140204648470600
+            6f00 0100010000000000 00c7b34948470600 ff3f204648470600 1032547698badcfe
+            0500 02000000 0161 02d0b6 dead
+            """)
+        let decoded = try #require(decode(bytes))
+        #expect(decoded == Self.sealed && isIntact(bytes) && decoded.fits(Digest.of(Self.hello)))
+        #expect(!isIntact(bytes, under: Self.key + [0]) && !decoded.fits(Digest.of([])))
+        expectSeal(of: bytes)
+    }
+
+    /// Eight bytes of the digest in place of a blob, and the body behind the metadata.
+    @Test func anEntryRecordWithItsBody() throws {
+        var record = EntryRecord()
+        record.id = 5
+        record.stamp = 7
+        record.length = 5
+        record.stored = 1_767_225_600_000_000
+        record.created = record.stored
+        record.accessed = record.stored + 1
+        record.embedded = EntryRecord.Embedded(Self.hello, Digest.of(Self.hello))
+        record.seal(for: Self.key, Digest.of(Self.hello))
+        let bytes = record.bytes
+        expect(
+            bytes,
+            """
+            03 00 0000 00000000 050000000000b163 2cf24dba5fb0a30e 0700000000000000 0040204648470600 0140204648470600
+            0000 68656c6c6f
+            """)
+        #expect(decode(bytes) == record && isIntact(bytes) && record.fits(Digest.of(Self.hello)))
+        #expect(!record.fits(Digest.of([])))
+        expectSeal(of: bytes, end: bytes.count - 5)
+        for at in bytes.indices.suffix(5) {
             var damaged = bytes
             damaged[at] ^= 0x10
-            guard let other = decode(damaged) else { continue }
-            let isFree = (4..<8).contains(at) || (32..<40).contains(at) || (48..<56).contains(at)
-            #expect(other.isIntact(under: key) == isFree, "byte \(at)")
+            #expect(decode(damaged)?.embedded?.isSound == false && isIntact(damaged))
+        }
+        let view = try #require(bytes.withUnsafeBytes { raw in EntryView(raw).map { ($0.blob, $0.length, $0.expires) } })
+        #expect(view == (0, 5, .max))
+    }
+
+    /// What changes with every use is not part of the seal; whatever else changes shows.
+    private func expectSeal(of bytes: [UInt8], end: Int? = nil) {
+        for at in bytes.indices.prefix(end ?? bytes.count) where at != 0 {
+            var damaged = bytes
+            damaged[at] ^= 0x10
+            guard decode(damaged) != nil else { continue }
+            let isFree = (4..<8).contains(at) || (24..<32).contains(at) || (40..<48).contains(at)
+            #expect(isIntact(damaged) == isFree, "byte \(at)")
         }
     }
 
-    @Test func aPlainEntryRecordIs88Bytes() {
+    @Test func aPlainEntryRecordIs58Bytes() {
+        var record = EntryRecord()
+        record.seal = EntryRecord.Seal(digestTag: 0, check: 0)
         expect(
-            EntryRecord().bytes,
+            record.bytes,
             """
-            01 00 0000 00000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000
-            0000000000000000 0000000000000000 ffffffffffffff7f 0000000000000000 0000000000000000
-            0000 0000 00000000
+            03 00 0000 00000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000
+            0100 0000000000000000
             """)
     }
 
@@ -81,8 +142,33 @@ import Testing
             let bytes = record.bytes
             #expect(bytes[82] == UInt8(truncatingIfNeeded: length - 1))
             #expect(bytes[83] == UInt8((length - 1) >> 8))
-            #expect(Array(bytes[88..<(88 + length)]) == record.longKey)
+            #expect(Array(bytes[90..<(90 + length)]) == record.longKey)
             #expect(decode(bytes) == record)
+        }
+    }
+
+    /// Each combination of optional fields, with the body in the record and without.
+    @Test func optionalFieldsRoundTrip() throws {
+        for bits in 0..<256 {
+            var record = EntryRecord()
+            record.id = 1
+            record.stored = 10
+            record.created = bits & 1 != 0 ? 9 : 10
+            if bits & 2 != 0 { record.expires = 11 }
+            if bits & 4 != 0 { record.session = 12 }
+            if bits & 8 != 0 { record.longKey = body(500) }
+            if bits & 16 != 0 { record.tags = ["t"] }
+            if bits & 32 != 0 { record.metadata = [1] }
+            if bits & 64 != 0 { record.embedded = EntryRecord.Embedded(body(bits), Digest.of(body(bits))) }
+            record.length = bits & 64 != 0 ? UInt64(bits) : 13
+            record.blob = bits & 64 != 0 ? 0 : 2
+            if bits & 128 != 0 { record.seal(for: Self.key, Digest.of(body(bits))) }
+            let bytes = record.bytes
+            #expect(bytes.count == record.byteCount && decode(bytes) == record && isIntact(bytes), "\(bits)")
+            for end in bytes.indices {
+                let cut = decode(Array(bytes[..<end]))
+                #expect(cut == nil || cut?.embedded?.isSound == false, "\(bits), cut at \(end)")
+            }
         }
     }
 
@@ -297,6 +383,15 @@ import Testing
     }
 
     // MARK: Helpers
+
+    private func isIntact(_ bytes: [UInt8], under key: [UInt8] = FormatTests.key) -> Bool {
+        bytes.withUnsafeBytes { EntryView($0)?.isIntact(under: key) ?? false }
+    }
+
+    private func bytes(_ hex: String) -> [UInt8] {
+        let digits = hex.filter { !$0.isWhitespace }.map { UInt8($0.hexDigitValue ?? 0) }
+        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    }
 
     private func decode(_ bytes: [UInt8]) -> EntryRecord? { bytes.withUnsafeBytes { EntryRecord($0) } }
 

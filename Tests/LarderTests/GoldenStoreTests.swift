@@ -25,6 +25,7 @@ import Testing
             var configuration = Configuration.testing()
             configuration.clock = TestClock(wall: Self.moment)
             configuration.inlineThreshold = .kibibytes(1)
+            configuration.embeddingThreshold = 64
             configuration.version = "golden"
             return configuration
         }
@@ -81,6 +82,9 @@ import Testing
                 #expect(try store.keys(.prefix("http://golden.test/")).count == 4)
                 // And it still works as a store.
                 try store.put(body(5000, 9), for: "http://golden.test/new")
+                // An entry gets the form of now when it is put again.
+                try store.put(body(20, 4), for: "http://golden.test/empty")
+                try #expect(store.update(inline, metadata: [4]))
                 try store.flush()
                 #expect(try store.check().isClean)
                 try store.close()

@@ -15,7 +15,7 @@ import Testing
             #expect(TestFiles.names(in: store.path.appending("blobs")).count == 256)
             #expect(store.identifier.utf8.count == 32)
             let format = try TestFiles.read(store.path.appending("FORMAT"))
-            #expect(String(decoding: format, as: UTF8.self) == "larder\nformat 3\nstore \(store.identifier)\n")
+            #expect(String(decoding: format, as: UTF8.self) == "larder\nformat 4\nstore \(store.identifier)\n")
         }
     }
 

@@ -11,6 +11,8 @@ extension Configuration {
         var configuration = Configuration()
         configuration.budget = budget
         configuration.inlineThreshold = .kibibytes(4)
+        // What tests look at is mostly blobs. `EmbeddedTests` and the model have small bodies in records.
+        configuration.embeddingThreshold = .zero
         configuration.logger.logLevel = .critical
         configuration.expiredRetention = .seconds(3_000_000_000)
         if let clock { configuration.clock = clock }

@@ -11,7 +11,9 @@ extension Check {
         var expiry = 0
         var tags = 0
         var sessions = 0
-        // Over all blobs.
+        /// Bodies that are part of their entries' records.
+        var embedded: UInt64 = 0
+        // Over all bodies.
         var blobs: UInt64 = 0
         var storedBytes: UInt64 = 0
         var fileAllocated: UInt64 = 0
@@ -75,14 +77,25 @@ extension Check {
             return disagreement(.I1, "the record of \(Key(bytes: indexKey)) cannot be read")
         }
         let key = record.key(indexKey)
-        if !record.isIntact(under: indexKey) { disagreement(.I1, "the record of \(key) is damaged") }
+        if EntryView(value)?.isIntact(under: indexKey) != true { disagreement(.I1, "the record of \(key) is damaged") }
         if IndexKey.bytes(for: key) != indexKey { disagreement(.I1, "\(key) stands under another key in the index") }
         tally.logicalBytes &+= record.length
-        tally.references[record.blob, default: 0] += 1
+        if record.embedded == nil { tally.references[record.blob, default: 0] += 1 }
         tally.highestID = max(tally.highestID, record.id, record.blob)
         tally.highestStamp = max(tally.highestStamp, record.stamp)
         tally.versions.insert(record.version)
-        if let head = try index.blob(record.blob, transaction) {
+        if let body = record.embedded {
+            report.blobCount += 1
+            tally.embedded += 1
+            tally.storedBytes &+= record.length
+            if readsBodies {
+                report.hashedBytes = ByteCount(report.hashedBytes.bytes + Int64(body.bytes.count))
+                if !body.isSound {
+                    violation(.I7, "the body of \(key) is damaged: its bytes in the index do not match")
+                    needsRebuild = true
+                }
+            }
+        } else if let head = try index.blob(record.blob, transaction) {
             if !record.fits(head.digest) {
                 disagreement(.I1, "the body of \(key) is that of another entry")
             } else if !record.isOf(head) {
@@ -178,7 +191,7 @@ extension Check {
     private mutating func checkState(_ tally: Tally, _ state: StoreState) {
         let counters: [(String, UInt64, UInt64)] = [
             ("entryCount", state.entryCount, tally.entries),
-            ("blobCount", state.blobCount, tally.blobs),
+            ("blobCount", state.blobCount, tally.blobs + tally.embedded),
             ("logicalBytes", state.logicalBytes, tally.logicalBytes),
             ("storedBytes", state.storedBytes, tally.storedBytes),
             ("fileAllocated", state.fileAllocated, tally.fileAllocated),

@@ -99,7 +99,11 @@ struct Collector {
                 if isDryRun {
                     for key in batch.keys {
                         let record = try engine.index.entry(key.key, transaction)
-                        if let blob = record?.blob { released[blob, default: 0] += 1 }
+                        if let body = record?.embedded {
+                            estimatedFreed += Int64(body.bytes.count)
+                        } else if let blob = record?.blob {
+                            released[blob, default: 0] += 1
+                        }
                     }
                 }
                 return batch
@@ -138,7 +142,7 @@ struct Collector {
             var dangling: [([UInt8], UInt64)] = []
             _ = try engine.read { transaction in
                 try walk.visit(engine.index, transaction, limit: 1024) { key, record, _ in
-                    let head = try engine.index.blob(record.blob, transaction)
+                    let head = try engine.index.head(of: record, transaction)
                     if try Collector.isGone(head, record, engine) { dangling.append((key, record.id)) }
                 }
             }
@@ -148,7 +152,7 @@ struct Collector {
                 for (key, id) in dangling {
                     report.danglingEntries += try engine.mutate(.housekeeping) { mutation in
                         guard let record = try mutation.record(key), record.id == id else { return 0 }
-                        let head = try engine.index.blob(record.blob, mutation.reading)
+                        let head = try engine.index.head(of: record, mutation.reading)
                         guard try Collector.isGone(head, record, engine, isLocked: true) else { return 0 }
                         if let head, !head.isDamaged, record.isOf(head) {
                             try mutation.blobs.markDamaged(record.blob)

@@ -67,13 +67,18 @@ struct Repair {
             var pair = try cursor.first()
             while let (row, value) = pair {
                 let key = Array(row)
-                if var record = EntryRecord(value), record.isIntact(under: key), let blob = blobs.resolve(record),
+                if var record = EntryRecord(value), EntryView(value)?.isIntact(under: key) == true,
+                    let blob = record.embedded.map({ $0.isSound ? 0 : nil }) ?? blobs.resolve(record),
                     IndexKey.bytes(for: record.key(key)) == key
                 {
-                    record.blob = blob
-                    record.length = blobs.heads[blob]?.length ?? record.length
+                    if record.embedded == nil {
+                        record.blob = blob
+                        record.length = blobs.heads[blob]?.length ?? record.length
+                        blobs.references[blob, default: 0] += 1
+                    }
+                    // Read again when the record is written: all of them together may not fit into memory.
+                    record.embedded?.bytes = []
                     if record.tags.contains(where: pinnedTags.contains) { record.isPinnedByTag = true }
-                    blobs.references[blob, default: 0] += 1
                     kept.append((key, record))
                 } else {
                     lost.append(key)
@@ -88,6 +93,10 @@ struct Repair {
         try writeBlobs(mutation, blobs)
         mutation.state.entryCount = UInt64(kept.count)
         mutation.state.logicalBytes = kept.reduce(0) { $0 &+ $1.record.length }
+        for (_, record) in kept where record.embedded != nil {
+            mutation.state.blobCount &+= 1
+            mutation.state.storedBytes &+= record.length
+        }
     }
 
     /// In the order of access, each entry with an id and a stamp of its own.
@@ -131,6 +140,11 @@ struct Repair {
             try mutation.transaction.removeAll(database)
         }
         for (key, var record) in kept {
+            if record.embedded != nil, let raw = try mutation.reading.get(index.entries, key),
+                let body = EntryView(raw)?.embedded
+            {
+                record.embedded?.bytes = Array(body)
+            }
             record.reseal(for: key)
             try mutation.transaction.put(index.entries, key, record.bytes)
             try mutation.insertRows(of: record, key: key)

@@ -169,7 +169,9 @@ struct Salvage {
     ) -> Bool {
         switch tree {
         case "entries":
-            guard let record = EntryRecord(value), record.isIntact(under: Array(key)) else { return false }
+            guard let record = EntryRecord(value), EntryView(value)?.isIntact(under: Array(key)) == true,
+                record.embedded?.isSound ?? true
+            else { return false }
             if record.stored < 1 << 53 { fallback.clock = max(fallback.clock, record.stored) }
             return true
         case "blobs":

@@ -41,6 +41,17 @@ struct BlobRecord: Equatable {
 
     init(digest: Digest) { self.digest = digest }
 
+    /// What a blob would say of an embedded body.
+    init(embedded: EntryRecord.Embedded) {
+        self.init(embedded: embedded.digest, length: UInt64(embedded.bytes.count))
+    }
+
+    init(embedded digest: Digest, length: UInt64) {
+        self.digest = digest
+        self.length = length
+        storedLength = length
+    }
+
     /// True if both records lead to the same bytes, neither marked as damaged: what is recorded of the space they take
     /// may differ.
     func isSameFile(as other: BlobRecord) -> Bool {

@@ -5,7 +5,7 @@ import SystemPackage
 /// Four lines of text: `larder`, `format <number>`, `store <32 hex>`, and an empty one at the end.
 struct FormatFile: Sendable, Equatable {
     /// The version this code writes. Versions 1 up to it are read.
-    static let currentVersion = 3
+    static let currentVersion = 4
     private static let magic = "larder"
 
     var version: Int

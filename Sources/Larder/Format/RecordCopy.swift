@@ -1,44 +1,53 @@
-/// The bytes of an `EntryRecord`, copied out of the index, to be decoded when needed.
+/// The bytes of an `EntryRecord`, copied out of the index, to be decoded when needed. Without an embedded body.
 ///
-/// The fixed part is held in place: most records end there, and copying one then allocates nothing.
+/// What comes before the metadata is held in place where the key is short and there are no tags: copying a record then
+/// allocates nothing but its metadata.
 struct RecordCopy: Sendable {
     private typealias Words = (
-        UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64
+        UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64
     )
 
-    private let fixed: Words
-    /// The key where it is long, tags, metadata.
-    private let rest: [UInt8]
-
-    /// - Parameter raw: at least `EntryRecord.fixedLength` bytes.
-    @inline(__always)
-    init(_ raw: UnsafeRawBufferPointer) {
-        fixed = raw.loadUnaligned(as: Words.self)
-        rest =
-            raw.count == EntryRecord.fixedLength
-            ? [] : Array(UnsafeRawBufferPointer(rebasing: raw[EntryRecord.fixedLength...]))
+    private enum Front {
+        case words(Words, count: Int)
+        case bytes([UInt8])
     }
 
+    private let front: Front
+    /// The caller's bytes, or what they follow: the progress of a body in progress.
+    let metadata: [UInt8]
+    /// Bytes of the body.
+    private let length: UInt64
     /// The stamp of the last access, as the record had it.
-    var stamp: UInt64 { withUnsafeBytes(of: fixed) { $0.field(32) } }
-
+    let stamp: UInt64
     /// When the entry expires, as the record had it.
-    var expires: Timestamp { withUnsafeBytes(of: fixed) { Timestamp(microseconds: $0.field(56)) } }
+    let expires: Timestamp
 
-    /// The record; an empty one if it is damaged.
-    var decoded: EntryRecord {
-        let bytes = withUnsafeBytes(of: fixed) { Array($0) } + rest
-        return bytes.withUnsafeBytes { EntryRecord($0) } ?? EntryRecord()
+    @inline(__always)
+    init(_ view: EntryView, _ parts: EntryView.Parts) {
+        let end = parts.metadata.lowerBound
+        let bytes = view.bytes(0..<end)
+        if end <= MemoryLayout<Words>.size {
+            var words: Words = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+            withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+            front = .words(words, count: end)
+        } else {
+            front = .bytes(Array(bytes))
+        }
+        metadata = Array(view.bytes(parts.metadata))
+        length = view.length
+        stamp = view.stamp
+        expires = Timestamp(microseconds: view.expires)
     }
 
-    /// The caller's bytes, without decoding the rest; empty if the record is damaged.
-    var metadata: [UInt8] {
-        withUnsafeBytes(of: fixed) { raw in
-            guard EntryRecord.formats.contains(raw[0]) else { return [] }
-            let longKey = Int(raw.field(82, as: UInt16.self))
-            let start = Int(raw.field(80, as: UInt16.self)) + (longKey == 0 ? 0 : longKey + 1)
-            guard rest.count == start + Int(raw.field(84, as: UInt32.self)) else { return [] }
-            return start == 0 ? rest : Array(rest[start...])
-        }
+    /// The record, with the length of an embedded body and without its bytes; an empty one if it is damaged.
+    var decoded: EntryRecord {
+        let head =
+            switch front {
+            case .words(let words, let count): withUnsafeBytes(of: words) { Array($0[..<count]) }
+            case .bytes(let bytes): bytes
+            }
+        var record = (head + metadata).withUnsafeBytes { EntryRecord($0) } ?? EntryRecord()
+        record.length = length
+        return record
     }
 }

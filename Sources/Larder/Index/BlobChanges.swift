@@ -67,9 +67,14 @@ final class BlobChanges {
         return id
     }
 
-    /// The blob with a digest, with one more reference; nil if no put could share it: there is none, or its bytes are
-    /// damaged.
-    func share(_ digest: Digest, isDurable: Bool) throws -> SharedBlob? {
+    /// The body with a digest: its blob with one more reference, or a copy of one that is embedded under the key of the
+    /// digest. Nil if no put could share it: there is none, or its bytes are damaged.
+    func share(_ digest: Digest, isDurable: Bool) throws -> SharedBody? {
+        if let blob = try shareBlob(digest, isDurable: isDurable) { return blob }
+        return try index.embedded(digest, transaction.reading).map { .embedded(Array($0)) }
+    }
+
+    private func shareBlob(_ digest: Digest, isDurable: Bool) throws -> SharedBody? {
         guard var shared = try index.shared(digest, transaction.reading), let head = try record(shared.blob),
             head.digest == digest,
             head.isComplete, try isSound(head)
@@ -77,13 +82,21 @@ final class BlobChanges {
         shared.references &+= 1
         try writeDigest(digest, shared)
         if isDurable, head.location == .file { sharedDurably.append(head) }
-        return SharedBlob(id: shared.blob, length: head.length)
+        return .blob(id: shared.blob, length: head.length)
     }
 
-    /// A blob with a reference taken, which belongs to the entry that is stored next.
-    struct SharedBlob {
-        let id: UInt64
-        let length: UInt64
+    /// The body of the entry that is stored next, which other entries have, too.
+    enum SharedBody {
+        /// With a reference taken.
+        case blob(id: UInt64, length: UInt64)
+        case embedded([UInt8])
+
+        var length: UInt64 {
+            switch self {
+            case .blob(_, let length): length
+            case .embedded(let bytes): UInt64(bytes.count)
+            }
+        }
     }
 
     /// The record of a blob that may be replaced or deleted next; nil if there is none, or it cannot be read.
@@ -92,9 +105,6 @@ final class BlobChanges {
         try transaction.reading.checkHead(of: raw, keyCount: 8)
         return BlobRecord(raw)
     }
-
-    /// The digest of a blob; nil if there is no such blob, or its record cannot be read.
-    func digest(of id: UInt64) throws -> Digest? { try record(id)?.digest }
 
     /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a
     /// power loss as far as is known. Otherwise the bytes at hand replace it.

@@ -7,9 +7,28 @@ extension Index {
         try reading.get(entries, key).flatMap(EntryRecord.init)
     }
 
+    /// True if the record under an index key is whole and that of the key, as far as its seal tells.
+    func isIntact(_ key: [UInt8], _ reading: ReadTransaction) throws -> Bool {
+        try reading.get(entries, key).flatMap(EntryView.init)?.isIntact(under: key) ?? false
+    }
+
     /// The head of a blob.
     func blob(_ id: UInt64, _ reading: ReadTransaction) throws -> BlobRecord? {
         try reading.get(blobs, id).flatMap(BlobRecord.init)
+    }
+
+    /// What is known of the body of an entry, wherever it is.
+    func head(of record: EntryRecord, _ reading: ReadTransaction) throws -> BlobRecord? {
+        try record.embedded.map(BlobRecord.init(embedded:)) ?? blob(record.blob, reading)
+    }
+
+    /// The body that an entry under the key of a digest has in its record; nil if there is no such entry, or its bytes
+    /// are not those.
+    func embedded(_ digest: Digest, _ reading: ReadTransaction) throws -> UnsafeRawBufferPointer? {
+        let key = Key(digest).bytes
+        guard let raw = try reading.get(entries, key), let body = EntryView(raw)?.embedded, Digest.of(body) == digest
+        else { return nil }
+        return body
     }
 
     /// Which blob has these bytes, and how many entries use it.

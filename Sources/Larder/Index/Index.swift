@@ -119,6 +119,11 @@ struct Index: Sendable {
         }
     }
 
+    /// True if a record lies in a page beside others, and not in pages of its own. LMDB puts two at least in a page.
+    func fitsPage(_ key: [UInt8], _ record: EntryRecord) -> Bool {
+        key.count + record.byteCount <= environment.pageSize / 2 - 32
+    }
+
     // MARK: Keys of rows
 
     /// Times before 1970 sort as 1970.

@@ -13,7 +13,7 @@ extension Mutation {
         for (key, id) in keys {
             // An entry that was put again since it was looked at may no longer be selected.
             guard let record = try record(key), record.id == id,
-                try filter.includes(record.key(key), record, digest: { try digest(ofBlob: record.blob) })
+                try filter.includes(record.key(key), record, digest: { try digest(of: record) })
             else { continue }
             if try remove(key) == nil { continue }
             count += 1

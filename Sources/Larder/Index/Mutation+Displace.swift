@@ -114,7 +114,7 @@ extension Mutation {
     func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
         if record.progress != nil, try isBeingWritten(key: key, record) { return true }
         return try index.isLeased(
-            record.wholeKey(key), record.tags, digest: { try digest(ofBlob: record.blob) },
+            record.wholeKey(key), record.tags, digest: { try digest(of: record) },
             version: record.version, at: now, reading)
     }
 

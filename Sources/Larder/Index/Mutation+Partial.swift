@@ -10,7 +10,7 @@ extension Mutation {
 
     /// The body in progress under an index key; nil if there is none, or it is damaged.
     func partial(_ key: [UInt8]) throws -> Partial? {
-        guard let record = try record(key), record.progress != nil, record.isIntact(under: key),
+        guard let record = try record(key), record.progress != nil, try index.isIntact(key, reading),
             let head = try blobs.record(record.blob), !head.isDamaged, head.location == .file, record.isOf(head)
         else { return nil }
         return Partial(record: record, head: head)

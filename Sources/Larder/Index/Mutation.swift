@@ -29,8 +29,8 @@ final class Mutation {
     /// Rows of an order that led to no entry and were removed.
     var removedRows = 0
 
-    /// Where content was put in this transaction, by blob; only where a removal of content follows.
-    var keysOfBlobs: [UInt64: [[UInt8]]]?
+    /// Where content was put in this transaction; only where a removal of content follows.
+    var keysOfContent: [Digest: [[UInt8]]]?
 
     /// True if what is pending is in the index after the commit: the batch's puts and removals come before its jobs.
     var completesPending = false
@@ -104,14 +104,12 @@ final class Mutation {
 
     /// Stores an entry, replacing the one under the same key.
     /// - Parameters:
-    ///   - content: the blob with its bytes, where those are not the put's own.
-    func put(_ put: PendingPut, content: BlobChanges.SharedBlob? = nil) throws {
+    ///   - content: its bytes, where those are not the put's own.
+    func put(_ put: PendingPut, content: BlobChanges.SharedBody? = nil) throws {
         let key = put.indexKey
         if put.isDurable { isDurable = true }
         if put.removal != nil { try remove(key) }
         var new = EntryRecord()
-        new.blob = try content?.id ?? blobs.acquire(put)
-        new.id = state.nextID
         new.stamp = takeStamp()
         lastPut = new.stamp
         new.length = content?.length ?? put.length
@@ -129,6 +127,8 @@ final class Mutation {
         new.metadata = put.options.metadata
         if IndexKey.isLong(put.key) { new.longKey = put.key.bytes }
         new.progress = put.progress
+        try setBody(of: &new, key, put, content)
+        new.id = state.nextID
         new.seal(for: key, put.digest)
         state.logicalBytes &+= new.length
         let count = new.byteCount
@@ -147,7 +147,7 @@ final class Mutation {
             new.reseal(for: key)
             if let old {
                 try deleteRows(of: old)
-                try blobs.release(old.blob)
+                try releaseBody(of: old)
                 state.logicalBytes &-= old.length
             }
             try transaction.put(index.entries, key, new.bytes)
@@ -156,9 +156,36 @@ final class Mutation {
             state.entryCount &+= 1
         }
         try insertRows(of: new, key: key)
-        keysOfBlobs?[new.blob, default: []].append(key)
+        keysOfContent?[put.digest, default: []].append(key)
         tally.noteValue(bytes: count, pageSize: index.environment.pageSize)
-        noteChange(trees: 6)
+        noteChange(trees: new.embedded == nil ? 6 : 4)
+    }
+
+    /// Puts the body of an entry into its record, or the record of a blob beside it.
+    private func setBody(
+        of new: inout EntryRecord, _ key: [UInt8], _ put: PendingPut, _ content: BlobChanges.SharedBody?
+    ) throws {
+        switch content {
+        case .blob(let id, _): return new.blob = id
+        case .embedded(let bytes): new.embedded = EntryRecord.Embedded(bytes, put.digest)
+        case nil:
+            if case .inline(let bytes) = put.body, put.isEmbeddable {
+                new.embedded = EntryRecord.Embedded(bytes, put.digest)
+                // One that does not fit a page beside its key and metadata would have pages of its own.
+                if index.fitsPage(key, new) { break }
+                new.embedded = nil
+            }
+            return new.blob = try blobs.acquire(put)
+        }
+        state.blobCount &+= 1
+        state.storedBytes &+= new.length
+    }
+
+    /// What an entry that goes, or gets another body, leaves of the one it has.
+    private func releaseBody(of record: EntryRecord) throws {
+        guard record.embedded != nil else { return try blobs.release(record.blob) }
+        state.blobCount &-= 1
+        state.storedBytes &-= record.length
     }
 
     /// Removes the entry under a key, if it is of a version that the removal is for; false if there is none.
@@ -187,7 +214,7 @@ final class Mutation {
         // A damaged record cannot say which rows are its own; `Check` finds and removes those.
         guard let record else { return nil }
         try deleteRows(of: record)
-        try blobs.release(record.blob)
+        try releaseBody(of: record)
         state.logicalBytes &-= record.length
         return record
     }
@@ -213,27 +240,32 @@ final class Mutation {
     @discardableResult
     func touch(stamp: UInt64, hits: UInt32, accessed: Timestamp) throws -> Bool {
         var home = index.recency
-        var found = try reading.get(home, stamp)
+        var found = try withUnsafeBytes(of: stamp) { try transaction.position(home, $0) }
         if found == nil {
             home = index.pinned
-            found = try reading.get(home, stamp)
+            found = try withUnsafeBytes(of: stamp) { try transaction.position(home, $0) }
         }
-        guard let found, let raw = try reading.get(index.entries, found), EntryView(raw)?.stamp == stamp else {
-            return false
-        }
-        try reading.checkHead(of: raw, keyCount: found.count)
+        guard let found else { return false }
         // Values point into pages that a change may move or free.
-        try withCopy(of: found) { key in
-            try withCopy(of: raw) { record in
-                try transaction.delete(home, stamp)
-                let fresh = takeStamp()
-                EntryRecord.touch(record, stamp: fresh, hits: hits, accessed: accessed.microseconds)
-                try appendStamp(home, fresh, UnsafeRawBufferPointer(key))
-                try transaction.put(index.entries, UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(record))
+        return try withCopy(of: found.value) { key in
+            do {
+                defer { found.close() }
+                guard let entry = try transaction.position(index.entries, UnsafeRawBufferPointer(key)) else {
+                    return false
+                }
+                defer { entry.close() }
+                guard EntryView(entry.value)?.stamp == stamp else { return false }
+                try reading.checkHead(of: entry.value, keyCount: key.count)
+                try withCopy(of: entry.value) { record in
+                    EntryRecord.touch(record, stamp: takeStamp(), hits: hits, accessed: accessed.microseconds)
+                    try entry.replace(UnsafeRawBufferPointer(record))
+                }
+                try found.delete()
             }
+            try appendStamp(home, state.nextStamp &- 1, UnsafeRawBufferPointer(key))
+            noteChange(trees: 2)
+            return true
         }
-        noteChange(trees: 2)
-        return true
     }
 
     private func withCopy<R>(
@@ -258,7 +290,7 @@ final class Mutation {
     /// - Parameter isDurable: the caller relies on the body to survive power loss.
     func useFreshEntry(_ key: [UInt8], isDurable: Bool, where sees: (UInt16) -> Bool) throws -> Bool {
         guard let record = try record(key), sees(record.version), !record.isExpired(at: now),
-            let head = try blobs.record(record.blob), head.isComplete, record.progress == nil
+            let head = try head(of: record), head.isComplete, record.progress == nil
         else { return false }
         // A file that a power loss may have damaged is compared when it is read, as for every lookup.
         if head.location == .file {
@@ -271,16 +303,16 @@ final class Mutation {
     /// Removes the entries with some content; returns how many.
     /// - Parameter known: index keys under which it was found before. Those of this transaction are known anyway.
     func remove(content digest: Digest, _ known: [[UInt8]]) throws -> Int {
-        guard let row = try index.shared(digest, reading) else {
-            return 0
+        let blob = try index.shared(digest, reading)?.blob
+        func has(_ record: EntryRecord) -> Bool {
+            record.embedded.map { record.fits(digest) && $0.digest == digest } ?? (record.blob == blob)
         }
         var count = 0
-        for key in known + (keysOfBlobs?[row.blob] ?? [])
-        where try remove(key, where: { $0.blob == row.blob }) != nil { count += 1 }
+        for key in known + (keysOfContent?[digest] ?? []) where try remove(key, where: has) != nil { count += 1 }
         guard try digest.withBytes({ try reading.get(index.digests, $0) }) != nil else { return count }
         // Entries that were stored by others since these were looked for.
         var others: [[UInt8]] = []
-        try index.forEachEntry(reading) { if $1.blob == row.blob { others.append(Array($0)) } }
+        try index.forEachEntry(reading) { if has($1) { others.append(Array($0)) } }
         for key in others where try remove(key) != nil { count += 1 }
         return count
     }
@@ -322,6 +354,12 @@ final class Mutation {
         try withUnsafeBytes(of: stamp) { try transaction.put(database, $0, key) }
     }
 
-    /// The digest of a blob; nil if there is no such blob, or its record cannot be read.
-    func digest(ofBlob id: UInt64) throws -> Digest? { try blobs.digest(of: id) }
+    /// What is known of the body of an entry, which may be removed next; nil if there is no such blob, or its record
+    /// cannot be read.
+    func head(of record: EntryRecord) throws -> BlobRecord? {
+        try record.embedded.map(BlobRecord.init(embedded:)) ?? blobs.record(record.blob)
+    }
+
+    /// The digest of the body of an entry; nil as above.
+    func digest(of record: EntryRecord) throws -> Digest? { try head(of: record)?.digest }
 }

@@ -115,7 +115,7 @@ extension Index {
                 guard let record = try entry(key, transaction) else { return false }
                 return try !isLeased(
                     record.wholeKey(key), record.tags,
-                    digest: { try blob(record.blob, transaction).flatMap { $0.isComplete ? $0.digest : nil } },
+                    digest: { try head(of: record, transaction).flatMap { $0.isComplete ? $0.digest : nil } },
                     version: record.version, at: now, transaction)
             }
         }

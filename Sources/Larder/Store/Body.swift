@@ -23,6 +23,12 @@ public struct Body: Sendable {
         self.length = length
     }
 
+    /// SHA-256 of a body that is in memory.
+    var digestInMemory: Digest {
+        guard case .memory(let bytes) = storage else { preconditionFailure("the body is a file") }
+        return Digest.of(bytes)
+    }
+
     /// All bytes: a copy. A body in a file is read, so this may wait for the disk.
     /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes() throws -> [UInt8] {

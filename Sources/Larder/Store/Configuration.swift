@@ -2,8 +2,8 @@ import Logging
 
 /// The settings with which a store is opened. Behaviour first, then performance.
 ///
-/// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version` and
-/// `inlineThreshold`; events reach the observers and loggers of all; the latest `budget` applies. `isReadOnly`,
+/// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version`,
+/// `inlineThreshold` and `embeddingThreshold`; events reach the observers and loggers of all; the latest `budget` applies. `isReadOnly`,
 /// `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`, `watermarks` and
 /// `indexMapSize` are shared: an open that asks for other values is refused (`locked`).
 public struct Configuration: Sendable {
@@ -52,6 +52,11 @@ public struct Configuration: Sendable {
     /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 256 KiB.
     /// Not more than a 64th of the byte budget, whatever is set. May differ from open to open.
     public var inlineThreshold = ByteCount.kibibytes(256)
+    /// Bodies up to this length are part of the record of their entry: one search of the index finds both. Each entry
+    /// then has its own copy, and such a body is found by its digest only where it was put by content
+    /// (`putByContent(_:_:)`). 0 ... 2 KiB, as far as it fits half a page of the index with key, tags and metadata.
+    /// Default: 1 KiB. 0: none is. May differ from open to open.
+    public var embeddingThreshold = ByteCount.kibibytes(1)
     /// How long a relaxed put may wait for others to share its commit: this long when the store is idle, up to ten
     /// times as long while commits take long. A longer delay means fewer syncs; a shorter one means that a crash loses
     /// less. Default: 10 ms.
@@ -123,12 +128,22 @@ public struct Configuration: Sendable {
         budget.bytes == .unlimited ? inlineThreshold.bytes : min(inlineThreshold.bytes, budget.bytes.bytes / 64)
     }
 
+    /// True if a body of that length becomes part of its entry's record.
+    func embeds(_ length: UInt64) -> Bool {
+        embeddingThreshold > .zero && length <= UInt64(clamping: embeddingThreshold.bytes)
+    }
+
     func validate() throws(LarderError) {
         try budget?.validate()
         if inlineThreshold > .mebibytes(1) {
             throw LarderError(
                 .invalidArgument,
                 "an inline threshold of \(inlineThreshold.bytes) bytes is too large: the most is 1 MiB")
+        }
+        if embeddingThreshold > .kibibytes(2) {
+            throw LarderError(
+                .invalidArgument,
+                "an embedding threshold of \(embeddingThreshold.bytes) bytes is too large: the most is 2 KiB")
         }
         if let indexMapSize, indexMapSize < .mebibytes(1) {
             throw LarderError(

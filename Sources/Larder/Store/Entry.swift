@@ -9,6 +9,8 @@ public struct Entry: Sendable {
     /// Decoded when asked for: most hits want the bytes only.
     enum Source: Sendable {
         case index(record: RecordCopy, head: BlobRecord)
+        /// The body is part of the record.
+        case embedded(RecordCopy)
         /// With what is known of the entry it overwrites, at the time of the lookup.
         case pending(PendingPut, PendingPut.Inheritance)
     }
@@ -16,7 +18,7 @@ public struct Entry: Sendable {
     /// The caller's bytes, as put.
     public var metadata: [UInt8] {
         switch source {
-        case .index(let record, _): return record.metadata
+        case .index(let record, _), .embedded(let record): return record.metadata
         case .pending(let put, _): return put.options.metadata
         }
     }
@@ -25,6 +27,7 @@ public struct Entry: Sendable {
     public var digest: Digest {
         switch source {
         case .index(_, let head): return head.digest
+        case .embedded: return body.digestInMemory
         case .pending(let put, _): return put.digest
         }
     }
@@ -32,7 +35,7 @@ public struct Entry: Sendable {
     /// When it stops being fresh, without decoding the rest.
     var expires: Timestamp {
         switch source {
-        case .index(let record, _): return record.expires
+        case .index(let record, _), .embedded(let record): return record.expires
         case .pending(let put, _): return put.expires
         }
     }
@@ -41,6 +44,9 @@ public struct Entry: Sendable {
     public var attributes: Attributes {
         switch source {
         case .index(let record, let head):
+            return Attributes(key: key, record: record.decoded, head: head, references: nil)
+        case .embedded(let record):
+            let head = BlobRecord(embedded: digest, length: UInt64(clamping: body.length.bytes))
             return Attributes(key: key, record: record.decoded, head: head, references: nil)
         case .pending(let put, let known):
             return Attributes(pending: put, known, references: nil)

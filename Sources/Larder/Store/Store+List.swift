@@ -111,12 +111,10 @@ private struct Entries: AsyncSequence, Sendable {
             let includesPartial = walk.filter.namesIncomplete
             var found: [Attributes] = []
             _ = try engine.read { transaction in
-                try walk.visit(engine.index, transaction, limit: 256) { key, record, raw in
-                    guard let blob = try transaction.get(engine.index.blobs, record.blob),
-                        let attributes = try engine.descriptions.attributes(
-                            raw, blob, key, transaction, includesPartial: includesPartial)
-                    else { return }
-                    found.append(attributes)
+                try walk.visit(engine.index, transaction, limit: 256) { key, _, raw in
+                    let attributes = try engine.descriptions.attributes(
+                        raw, key, transaction, includesPartial: includesPartial)
+                    if let attributes { found.append(attributes) }
                 }
             }
             return found

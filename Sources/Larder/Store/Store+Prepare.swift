@@ -101,7 +101,8 @@ extension Store {
             key: key, digest: digest, length: length, body: body, options: options, stored: now,
             expires: configuration.expiry(options.lifetime, at: now), version: version ?? 0,
             session: engine.writing?.lock.instance ?? 0, isDurable: isDurable(options), uptime: engine.uptime.uptime(),
-            owner: handle, progress: progress, completesPartial: completesPartial)
+            owner: handle, progress: progress, completesPartial: completesPartial,
+            isEmbeddable: configuration.embeds(length))
     }
 
     // MARK: Checks

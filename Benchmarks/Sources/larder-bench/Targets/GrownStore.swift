@@ -1,33 +1,30 @@
 import Larder
 import SystemPackage
 
-/// The store with very many entries, and a small one with the same bodies. Filled once, used by P6, P7 and P8.
+/// The store with very many entries, and raw LMDB with the same. Filled once, used by P6, P7, P8, P15 and P18.
 ///
 /// Bodies have 100 bytes, so that the store is nearly all index. Keys have even numbers and come in random order; odd
 /// ones are left for puts between them.
 struct GrownStore {
     static let bodySize = 100
     let large: FilePath
-    let small: FilePath
+    let lmdb: FilePath
     let largeCount: Int
-    let smallCount = 10_000
     let bodies: Bodies
 
-    /// Fills both, and a plain LMDB environment for the plot; measures on the way.
+    /// Fills both; measures on the way.
     static func fill(_ context: TargetContext) throws -> GrownStore {
         let grown = GrownStore(
-            large: try context.directory.make("large"), small: try context.directory.make("small"),
+            large: try context.directory.make("large"), lmdb: try context.directory.make("lmdb-large"),
             largeCount: context.preset.manyEntries, bodies: Bodies(.fixed(bodySize), seed: context.seed))
-        try grown.fill(context, .larder, grown.small, grown.smallCount, plotted: false)
         context.progress("filling a store with \(Render.count(grown.largeCount)) entries ...")
         try grown.fill(context, .larder, grown.large, grown.largeCount, plotted: true)
-        let limit = try context.directory.make("lmdb-large")
-        try grown.fill(context, .lmdb, limit, min(grown.largeCount, 1_000_000), plotted: true)
-        FileTree.remove(limit)
+        context.progress("filling raw LMDB with as many ...")
+        try grown.fill(context, .lmdb, grown.lmdb, grown.largeCount, plotted: true)
         return grown
     }
 
-    private func fill(_ context: TargetContext, _ kind: PeerKind, _ path: FilePath, _ count: Int, plotted: Bool) throws
+    func fill(_ context: TargetContext, _ kind: PeerKind, _ path: FilePath, _ count: Int, plotted: Bool) throws
     {
         let peer = try kind.open(path)
         let driver = Driver(peer, bodies)

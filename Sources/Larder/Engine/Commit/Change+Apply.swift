@@ -39,7 +39,7 @@ extension Change.Condition {
     func refusal(_ key: [UInt8], _ mutation: Mutation, sees: (UInt16) -> Bool) throws -> WriteResult? {
         guard let record = try mutation.record(key), sees(record.version) else { return .absent }
         guard case .unchanged(let expected) = self else { return nil }
-        let isSame = try record.metadata == expected.metadata && mutation.digest(ofBlob: record.blob) == expected.digest
+        let isSame = try record.metadata == expected.metadata && mutation.digest(of: record) == expected.digest
         return isSame ? nil : .changed
     }
 }

@@ -315,7 +315,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             start = mutation.state.nextStamp
             for case .job(let job) in uses {
                 mutation.completesPending = true
-                if job.removesContent { mutation.keysOfBlobs = [:] }
+                if job.removesContent { mutation.keysOfContent = [:] }
             }
             for use in uses { try apply(use, mutation, uptime) }
             hasGrown = mutation.lastPut > 0

@@ -31,6 +31,8 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     private(set) var removal: PendingRemoval?
     /// For a body in progress: which bytes are there.
     let progress: EntryRecord.Progress?
+    /// True if the body may become part of the entry's record, where it fits a page with it.
+    let isEmbeddable: Bool
     /// True if its file was that of a body in progress, which the index has under its key.
     let completesPartial: Bool
     /// What readers need, and may change.
@@ -46,7 +48,7 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     init(
         key: Key, digest: BodyDigest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
         expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64, owner: UInt32,
-        progress: EntryRecord.Progress? = nil, completesPartial: Bool = false
+        progress: EntryRecord.Progress? = nil, completesPartial: Bool = false, isEmbeddable: Bool = false
     ) {
         bodyDigest = digest
         self.length = length
@@ -64,6 +66,7 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         self.session = session
         self.progress = progress
         self.completesPartial = completesPartial
+        self.isEmbeddable = isEmbeddable
         created = stored
         isPinned = options.isPinned
         latestUse = Atomic(uptime)
@@ -170,7 +173,8 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         let copy = PendingPut(
             key: key, digest: bodyDigest, length: length, body: body ?? self.body, options: options, stored: stored,
             expires: expires ?? self.expires, version: version, session: session, isDurable: isDurable,
-            uptime: use?.uptime ?? lastUse, owner: owner, progress: progress, completesPartial: completesPartial)
+            uptime: use?.uptime ?? lastUse, owner: owner, progress: progress, completesPartial: completesPartial,
+            isEmbeddable: isEmbeddable)
         if body == nil, let openFile { copy.reading.withLock { $0.file = openFile } }
         copy.created = created
         copy.isPinned = isPinned ?? self.isPinned

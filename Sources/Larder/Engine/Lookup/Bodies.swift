@@ -92,7 +92,14 @@ final class Bodies: EnginePart {
     /// what their records say.
     /// - Parameter lengths: content with another length than one of these is missing.
     func missing(_ digests: [Digest], lengths: [Digest: Int64] = [:]) throws -> [Digest] {
-        let heads = try read { transaction in try digests.map { try blob(of: $0, transaction)?.head } }
+        let heads = try read { transaction in
+            try digests.map { digest in
+                try blob(of: digest, transaction)?.head
+                    ?? index.embedded(digest, transaction).map {
+                        BlobRecord(embedded: digest, length: UInt64($0.count))
+                    }
+            }
+        }
         return try zip(digests, heads).compactMap { digest, head in
             guard let head, lengths[digest].map({ $0 == Int64(clamping: head.length) }) ?? true else { return digest }
             return try head.location == .inline || files.hasWhole(head) ? nil : digest
@@ -105,7 +112,9 @@ final class Bodies: EnginePart {
     }
 
     private func content(_ digest: Digest, _ transaction: ReadTransaction) throws -> Content? {
-        guard let (head, blob, value) = try blob(of: digest, transaction) else { return nil }
+        guard let (head, blob, value) = try blob(of: digest, transaction) else {
+            return try index.embedded(digest, transaction).map { .inline(Array($0)) }
+        }
         if head.location == .file { return .file(head: head, blob: blob) }
         return soundBytes(value, head, blob).map { .inline($0) }
     }

@@ -14,20 +14,20 @@ final class Descriptions: EnginePart {
         self.leases = leases
     }
 
-    /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
+    /// Attributes from the raw value of an entry and what its blob says; nil if one is damaged.
     /// - Parameters:
     ///   - withLeases: whether the leases on it are looked up, which costs a descent for each tag and more.
     ///   - includesPartial: false for nil where the body is in progress.
     func attributes(
-        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
-        withLeases: Bool = false, _ transaction: ReadTransaction, includesPartial: Bool = false
+        _ raw: UnsafeRawBufferPointer, _ indexKey: [UInt8], withLeases: Bool = false, _ transaction: ReadTransaction,
+        includesPartial: Bool = false
     ) throws -> Attributes? {
-        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.isOf(head),
-            includesPartial || record.progress == nil
+        guard let record = EntryRecord(raw), let head = try index.head(of: record, transaction), !head.isDamaged,
+            record.isOf(head), includesPartial || record.progress == nil
         else {
             return nil
         }
-        let shared = try index.shared(head.digest, transaction)
+        let shared = record.embedded == nil ? try index.shared(head.digest, transaction) : nil
         let key = record.key(indexKey)
         let leases =
             withLeases ? try activeLeases(key, record.tags, head.digest, record.version, transaction) : nil

@@ -105,7 +105,7 @@ struct EntryWalk: Sendable {
         }
 
         private func digest(of record: EntryRecord) throws -> Digest? {
-            try index.blob(record.blob, transaction)?.digest
+            try index.head(of: record, transaction)?.digest
         }
 
         private mutating func walk(_ prefix: [UInt8], from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {

@@ -3,7 +3,8 @@ import LMDB
 
 /// Where the values of keys that were hit lately lie in the index, as long as the index stays the same.
 ///
-/// A lookup descends two trees, and what it costs is mostly cache misses: pages, and the keys that the search compares.
+/// A lookup descends a tree, or two where the body is not part of the record, and what it costs is mostly cache misses:
+/// pages, and the keys that the search compares.
 /// In one snapshot the values of a key stay where they are, so a second hit needs none of that. A line counts only in
 /// the snapshot it was filled in (`mdb_txn_id`); any commit, of any process, makes all lines void at once.
 ///
@@ -69,7 +70,8 @@ final class LookupCache: @unchecked Sendable {
         return lines
     }
 
-    /// The values of the entry under `key` and of its blob in `snapshot`, if they are known.
+    /// The values of the entry under `key` and of its blob in `snapshot`, if they are known. The latter is empty where the
+    /// body is embedded.
     @inline(__always)
     func find(
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in snapshot: UInt64

@@ -177,9 +177,14 @@ final class Lookups: EnginePart {
         _ key: Key, _ visibility: Visibility, use: UInt64, _ transaction: ReadTransaction
     ) throws -> Found? {
         guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
-        guard let head = BlobRecord(blobBytes), head.isComplete, view.fits(blobBytes) else { return .damaged }
+        guard let parts = view.parts else { return .damaged }
         if bodies.isVerifying, !isIntact(view, key) { return .damaged }
-        let record = RecordCopy(view.raw)
+        let record = RecordCopy(view, parts)
+        if view.isEmbedded {
+            noteHit(stamp: view.stamp, length: UInt64(parts.body.count), use: use, visibility)
+            return .inline(Entry(key: key, body: Body(Array(view.bytes(parts.body))), source: .embedded(record)))
+        }
+        guard let head = BlobRecord(blobBytes), head.isComplete, view.fits(blobBytes) else { return .damaged }
         guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
         guard let bytes = bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
         noteHit(stamp: view.stamp, length: head.length, use: use, visibility)
@@ -255,14 +260,14 @@ final class Lookups: EnginePart {
         return uses.pending.lookup(keys, use: use, snapshot: transaction.id)
     }
 
-    /// True if the record is whole and belongs to the key.
+    /// True if the record is whole and belongs to the key, and so does a body that is part of it.
     private func isIntact(_ view: EntryView, _ key: Key) -> Bool {
-        let isIntact = EntryRecord(view.raw)?.isIntact(under: IndexKey.bytes(for: key)) ?? false
+        let isIntact = view.isIntact(under: IndexKey.bytes(for: key)) && EntryRecord(view.raw)?.embedded?.isSound ?? true
         if !isIntact { logger(.integrity).error("damaged entry", metadata: ["key": "\(key)"]) }
         return isIntact
     }
 
-    /// The record under `key`, if it may be seen, and the value of its blob.
+    /// The record under `key`, if it may be seen, and the value of its blob; empty where the body is embedded.
     @inline(__always)
     private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
         EntryView, UnsafeRawBufferPointer
@@ -300,10 +305,9 @@ final class Lookups: EnginePart {
     private func rows(
         of key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
     ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
-        guard let raw = try transaction.get(index.entries, key), let view = EntryView(raw),
-            let blob = try transaction.get(index.blobs, view.blob)
-        else { return nil }
-        return (raw, blob)
+        guard let raw = try transaction.get(index.entries, key), let view = EntryView(raw) else { return nil }
+        if view.isEmbedded { return (raw, UnsafeRawBufferPointer(start: nil, count: 0)) }
+        return try transaction.get(index.blobs, view.blob).map { (raw, $0) }
     }
 
     /// Runs `body` on the bytes of a hit, in place where they are in the index.
@@ -334,8 +338,12 @@ final class Lookups: EnginePart {
         let use = uptime.uptime()
         guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
         return try read { transaction in
-            guard let (view, blob) = try locate(key, visibility, transaction),
-                blob.count >= BlobRecord.inlineLength,
+            guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
+            if let bytes = view.embedded {
+                noteHit(stamp: view.stamp, length: UInt64(bytes.count), use: use, visibility)
+                return try body(view, bytes)
+            }
+            guard blob.count >= BlobRecord.inlineLength,
                 blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
             else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
@@ -366,6 +374,7 @@ final class Lookups: EnginePart {
         }
         return try read { transaction in
             guard let (view, blob) = try locate(key, visibility, transaction) else { return false }
+            if view.isEmbedded { return view.parts != nil }
             return blob.count > 3 && blob[3] == 0 && blob[2] != BodyEncoding.partial.rawValue && view.fits(blob)
         }
     }
@@ -375,9 +384,8 @@ final class Lookups: EnginePart {
             return isVisible(put, visibility) ? try descriptions.attributes(ofMemory: put, withLeases: true) : nil
         }
         return try read { transaction in
-            guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
-            return try descriptions.attributes(
-                view.raw, blob, IndexKey.bytes(for: key), withLeases: true, transaction)
+            guard let (view, _) = try locate(key, visibility, transaction) else { return nil }
+            return try descriptions.attributes(view.raw, IndexKey.bytes(for: key), withLeases: true, transaction)
         }
     }
 

@@ -60,7 +60,7 @@ struct Displaceable {
         hasLeases: Bool
     ) throws {
         guard let record = try index.entry(key, reading),
-            let body = try index.blob(record.blob, reading)
+            let body = try index.head(of: record, reading)
         else { return }
         if skipsExpired, record.isExpired(at: now) { return }
         if hasLeases {
@@ -70,7 +70,7 @@ struct Displaceable {
         }
         count += 1
         if owners.owns(key) { return bytes = .max }
-        let isLast = try isLast(record.blob, body, index, reading)
+        let isLast = try record.embedded == nil && isLast(record.blob, body, index, reading)
         let taken = isLast ? (body.location == .file ? body.allocated : body.storedLength).asBytes : 0
         let (sum, isMore) = bytes.addingReportingOverflow(taken + Int64(record.byteCount) + rowBytes)
         bytes = isMore ? .max : sum

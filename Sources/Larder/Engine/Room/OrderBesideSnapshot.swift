@@ -47,6 +47,8 @@ extension Mutation {
     }
 
     private func givesRoom(_ record: EntryRecord, beside mark: Snapshots.Mark) throws -> Bool {
+        // An embedded body gives back a part of a page, if any.
+        if record.embedded != nil { return false }
         if record.blob >= mark.nextID { return true }
         guard let head = try index.blob(record.blob, reading) else { return false }
         return head.location == .file && !head.isDamaged
