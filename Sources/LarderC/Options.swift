@@ -27,6 +27,11 @@ extension Configuration {
         case .max: inlineThreshold = .zero
         default: inlineThreshold = count(options.inline_threshold)
         }
+        switch options.embedding_threshold {
+        case 0: break
+        case .max: embeddingThreshold = .zero
+        default: embeddingThreshold = count(options.embedding_threshold)
+        }
         if options.memory_limit != 0 { memoryLimit = count(options.memory_limit) }
         if options.index_map_size != 0 { indexMapSize = count(options.index_map_size) }
         if let version = options.version { self.version = try text(version, "the version") }

@@ -134,20 +134,59 @@ import Testing
 
     // MARK: By content
 
-    /// Only what was put by content has a key that its digest leads to.
-    @Test func whatWasPutByContentIsFoundByDigest() throws {
+    private func expect(_ store: Store, finds bytes: [UInt8]) throws {
+        let digest = Digest.of(bytes)
+        try #expect(store.contains(digest: digest) && store.missing(of: [digest, Digest.of([])]) == [Digest.of([])])
+        try #expect(store.body(digest: digest)?.bytes() == bytes)
+        try #expect(store.bodies(digests: [digest, Digest.of([])]).map { try $0?.bytes() } == [bytes, nil])
+    }
+
+    private func strays(_ store: Store) throws -> UInt64 {
+        try store.flush()
+        return try store.engine.state().strayCount
+    }
+
+    /// Its digest leads to it where it was put by content; elsewhere a walk does.
+    @Test func theyAreFoundByDigest() throws {
         try withStore(configuration: Self.configuration) { store in
-            let bytes = body(100)
-            let digest = Digest.of(bytes)
+            let (bytes, digest) = (body(100), Digest.of(body(100)))
             try store.put(bytes, for: "elsewhere")
-            try #expect(!store.contains(digest: digest) && store.body(digest: digest) == nil)
+            try #expect(strays(store) == 1)
+            try expect(store, finds: bytes)
             let key = try store.putByContent(bytes)
-            try #expect(key == Key(digest) && isEmbedded(key, store))
-            try #expect(store.contains(digest: digest) && store.missing(of: [digest, Digest.of([])]) == [Digest.of([])])
-            try #expect(store.body(digest: digest)?.bytes() == bytes)
-            try #expect(store.bodies(digests: [digest, Digest.of([1])]).map { try $0?.bytes() } == [bytes, nil])
+            try #expect(key == Key(digest) && isEmbedded(key, store) && strays(store) == 1)
+            try store.remove("elsewhere")
+            try #expect(strays(store) == 0)
+            try expect(store, finds: bytes)
             try store.remove(key)
-            try #expect(!store.contains(digest: digest) && store.bytes("elsewhere") == bytes)
+            try #expect(!store.contains(digest: digest) && store.body(digest: digest) == nil)
+        }
+    }
+
+    /// The object server asks for what it put by content, and for a lot that is not there.
+    @Test func serversDoNotWalk() async throws {
+        try await withStore(configuration: Self.configuration) { store in
+            let digest = try await store.put(body(100), for: "elsewhere")
+            try await #expect(store.missing(of: [digest], lengths: [:]) == [digest])
+            try await #expect(store.body(digest: digest) == nil)
+            try await store.put(body(100), for: "shared", PutOptions().withSharedBody)
+            try await #expect(store.missing(of: [digest], lengths: [:]) == [])
+            try await #expect(store.body(digest: digest)?.bytes() == body(100))
+        }
+    }
+
+    @Test func straysAreCountedThroughEachChange() throws {
+        try withStore(configuration: Self.configuration) { store in
+            let other = Digest.of(body(10))
+            for (step, (key, length, count)) in [
+                ("a", 10, 1), ("a", 2000, 0), ("a", 20, 1), ("b", 20, 2), (Key(other).text, 10, 2),
+                (Key(other).text, 11, 3), (Key(other).text, 10, 2), ("b", 9000, 1),
+            ].enumerated() {
+                try store.put(body(length), for: Key(key))
+                try #expect(strays(store) == UInt64(count), "step \(step)")
+            }
+            try store.clear()
+            try #expect(strays(store) == 0)
         }
     }
 
@@ -163,12 +202,15 @@ import Testing
         try withStore(configuration: Self.configuration) { store in
             let bytes = body(100)
             _ = try store.putByContent(bytes)
+            try store.put(body(50), for: "stray")
             var batch = WriteBatch()
+            batch.put(contentOf: Digest.of(body(50)), for: "another")
             batch.put(contentOf: Digest.of(bytes), for: "copy")
             batch.put(contentOf: Digest.of([9]), for: "none")
             let results = try store.write(batch)
             try #expect(store.bytes("copy") == bytes && isEmbedded("copy", store))
-            guard results.count == 2, case .absent = results[1] else {
+            try #expect(store.bytes("another") == body(50))
+            guard results.count == 3, case .absent = results[2] else {
                 Issue.record("\(results)")
                 return
             }
@@ -219,7 +261,11 @@ import Testing
     }
 
     @Test func aDamagedBodyIsAMissWhereReadsAreVerified() throws {
-        try withStore(configuration: .testing { $0.embeddingThreshold = 100; $0.verification = .always }) { store in
+        try withStore(
+            configuration: .testing {
+                $0.embeddingThreshold = 100; $0.verification = .always
+            }
+        ) { store in
             try store.put(body(50), for: "k")
             try damage("k", store)
             try #expect(store.get("k") == nil)

@@ -109,7 +109,8 @@ import Testing
             damaged[at] ^= 0x10
             #expect(decode(damaged)?.embedded?.isSound == false && isIntact(damaged))
         }
-        let view = try #require(bytes.withUnsafeBytes { raw in EntryView(raw).map { ($0.blob, $0.length, $0.expires) } })
+        let view = try #require(
+            bytes.withUnsafeBytes { raw in EntryView(raw).map { ($0.blob, $0.length, $0.expires) } })
         #expect(view == (0, 5, .max))
     }
 
@@ -240,11 +241,15 @@ import Testing
         state.clock = 14
         state.budget = Budget(bytes: 15, entries: 16, largestEntry: 17, freeDiskFloor: 18)
         state.clockOffset = 19
-        let fields = (1...19).map { Layout.hex(UInt64($0), width: 2) + "00000000000000" }
+        state.strayCount = 20
+        let fields = (1...20).map { Layout.hex(UInt64($0), width: 2) + "00000000000000" }
         // CRC-32 of the fields, as Python's zlib.crc32 has it.
-        expect(state.bytes, "02000000 8596780a" + fields.joined())
+        expect(state.bytes, "03000000 0dbfd1a7" + fields.joined())
         #expect(state.bytes.withUnsafeBytes { StoreState($0) } == state)
         var old = state
+        old.strayCount = 0
+        let format2 = [2, 0, 0, 0, 0x85, 0x96, 0x78, 0x0A] + state.bytes[8..<160]
+        #expect(format2.withUnsafeBytes { StoreState($0) } == old)
         old.clockOffset = .min
         let format1 = [1, 0, 0, 0, 0, 0, 0, 0] + state.bytes[8..<152]
         #expect(format1.withUnsafeBytes { StoreState($0) } == old)

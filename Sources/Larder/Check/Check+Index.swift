@@ -13,6 +13,7 @@ extension Check {
         var sessions = 0
         /// Bodies that are part of their entries' records.
         var embedded: UInt64 = 0
+        var strays: UInt64 = 0
         // Over all bodies.
         var blobs: UInt64 = 0
         var storedBytes: UInt64 = 0
@@ -87,6 +88,7 @@ extension Check {
         if let body = record.embedded {
             report.blobCount += 1
             tally.embedded += 1
+            if record.isStray(under: indexKey) { tally.strays += 1 }
             tally.storedBytes &+= record.length
             if readsBodies {
                 report.hashedBytes = ByteCount(report.hashedBytes.bytes + Int64(body.bytes.count))
@@ -196,6 +198,7 @@ extension Check {
             ("storedBytes", state.storedBytes, tally.storedBytes),
             ("fileAllocated", state.fileAllocated, tally.fileAllocated),
             ("fileCount", state.fileCount, tally.files),
+            ("strayCount", state.strayCount, tally.strays),
         ]
         for (name, counter, recount) in counters where counter != recount {
             disagreement(.I3, "the counter \(name) is \(counter), a recount gives \(recount)")

@@ -93,9 +93,11 @@ struct Repair {
         try writeBlobs(mutation, blobs)
         mutation.state.entryCount = UInt64(kept.count)
         mutation.state.logicalBytes = kept.reduce(0) { $0 &+ $1.record.length }
-        for (_, record) in kept where record.embedded != nil {
+        mutation.state.strayCount = 0
+        for (key, record) in kept where record.embedded != nil {
             mutation.state.blobCount &+= 1
             mutation.state.storedBytes &+= record.length
+            if record.isStray(under: key) { mutation.state.strayCount &+= 1 }
         }
     }
 

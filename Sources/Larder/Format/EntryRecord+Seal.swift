@@ -57,7 +57,7 @@ extension EntryRecord {
 }
 
 extension EntryView {
-    /// True if the record has no seal, or the right one for that index key. Says nothing of the body.
+    /// True if the record has no seal, or the right one for that index key, whatever an embedded body is like.
     func isIntact(under key: [UInt8]) -> Bool {
         !isSealed || check(under: key) == raw.field(14, as: UInt16.self)
     }

@@ -49,7 +49,7 @@ struct EntryView {
         return isEmbedded ? UInt64(parts?.body.count ?? 0) : raw.field(50)
     }
 
-    /// The first eight bytes of the SHA-256 of an embedded body.
+    /// The first eight bytes of the SHA-256 of an embedded body, as they stand in memory.
     var digestPrefix: UInt64 { raw.field(16) }
 
     /// Where the parts of variable length lie. The tags are not looked into.

@@ -14,6 +14,8 @@ struct StoreState: Equatable, Sendable {
     var fileAllocated: UInt64 = 0
     /// Number of body files.
     var fileCount: UInt64 = 0
+    /// Number of embedded bodies to which their digest does not lead; see `Index+Strays`.
+    var strayCount: UInt64 = 0
     // Next numbers.
     var nextID: UInt64 = 1
     var nextStamp: UInt64 = 1
@@ -33,9 +35,11 @@ struct StoreState: Equatable, Sendable {
     var boot: UInt64 = 0
     var budget = Budget()
 
-    static let format: UInt32 = 2
-    private static let length = 20 * 8
-    /// Format 1 has no seal and no offset of the clock.
+    static let format: UInt32 = 3
+    private static let length = 21 * 8
+    /// Format 2 has no strays.
+    private static let length2 = 20 * 8
+    /// Format 1 has no seal and no offset of the clock, either.
     private static let length1 = 19 * 8
 
     var bytes: [UInt8] {
@@ -46,7 +50,7 @@ struct StoreState: Equatable, Sendable {
                 nextStamp, epoch, syncedEpoch, suspectFrom, suspectTo, boot, UInt64(bitPattern: clock),
                 UInt64(bitPattern: budget.bytes.bytes), UInt64(clamping: budget.entries),
                 UInt64(bitPattern: budget.largestEntry.bytes), UInt64(bitPattern: budget.freeDiskFloor.bytes),
-                UInt64(bitPattern: clockOffset),
+                UInt64(bitPattern: clockOffset), strayCount,
             ]
             for (index, field) in fields.enumerated() { raw.setField(index * 8, field) }
             raw.setField(4, Self.seal(UnsafeRawBufferPointer(raw)))
@@ -57,8 +61,13 @@ struct StoreState: Equatable, Sendable {
     init() {}
 
     init?(_ raw: UnsafeRawBufferPointer) {
-        let isSealed = raw.count == Self.length && raw.field(0) == Self.format && raw.field(4) == Self.seal(raw)
-        guard isSealed || raw.count == Self.length1 && raw.field(0) == 1 as UInt64 else { return nil }
+        let (format, seal): (UInt32, UInt32) = raw.count >= Self.length1 ? (raw.field(0), raw.field(4)) : (0, 0)
+        switch format {
+        case 1: guard raw.count == Self.length1, seal == 0 else { return nil }
+        case 2: guard raw.count == Self.length2, seal == Self.seal(raw) else { return nil }
+        case Self.format: guard raw.count == Self.length, seal == Self.seal(raw) else { return nil }
+        default: return nil
+        }
         func field(_ index: Int) -> UInt64 { raw.field(index * 8) }
         entryCount = field(1)
         blobCount = field(2)
@@ -80,13 +89,14 @@ struct StoreState: Equatable, Sendable {
         budget.entries = Int(clamping: field(16))
         budget.largestEntry = ByteCount(Int64(bitPattern: field(17)))
         budget.freeDiskFloor = ByteCount(Int64(bitPattern: field(18)))
-        if isSealed { clockOffset = Int64(bitPattern: field(19)) }
+        if format >= 2 { clockOffset = Int64(bitPattern: field(19)) }
+        if format >= 3 { strayCount = field(20) }
     }
 
     /// CRC-32 of the fields: a flipped bit of the budget would otherwise empty the store, and one of the clock expire
     /// what is in it.
     private static func seal(_ raw: UnsafeRawBufferPointer) -> UInt32 {
-        UInt32(truncatingIfNeeded: crc32(0, raw.baseAddress! + 8, UInt32(length - 8)))
+        UInt32(truncatingIfNeeded: crc32(0, raw.baseAddress! + 8, UInt32(raw.count - 8)))
     }
 
     /// Takes note of the run of the machine. In a new one, body files that an earlier run wrote and did not sync are

@@ -22,15 +22,6 @@ extension Index {
         try record.embedded.map(BlobRecord.init(embedded:)) ?? blob(record.blob, reading)
     }
 
-    /// The body that an entry under the key of a digest has in its record; nil if there is no such entry, or its bytes
-    /// are not those.
-    func embedded(_ digest: Digest, _ reading: ReadTransaction) throws -> UnsafeRawBufferPointer? {
-        let key = Key(digest).bytes
-        guard let raw = try reading.get(entries, key), let body = EntryView(raw)?.embedded, Digest.of(body) == digest
-        else { return nil }
-        return body
-    }
-
     /// Which blob has these bytes, and how many entries use it.
     func shared(_ digest: Digest, _ reading: ReadTransaction) throws -> DigestRecord? {
         try digest.withBytes { try reading.get(digests, $0) }.flatMap(DigestRecord.init)

@@ -56,6 +56,7 @@ extension Mutation {
         state.storedBytes = 0
         state.fileAllocated = 0
         state.fileCount = 0
+        state.strayCount = 0
         noteChange(trees: 12)
     }
 }

@@ -147,7 +147,7 @@ final class Mutation {
             new.reseal(for: key)
             if let old {
                 try deleteRows(of: old)
-                try releaseBody(of: old)
+                try releaseBody(of: old, under: key)
                 state.logicalBytes &-= old.length
             }
             try transaction.put(index.entries, key, new.bytes)
@@ -179,13 +179,15 @@ final class Mutation {
         }
         state.blobCount &+= 1
         state.storedBytes &+= new.length
+        if new.isStray(under: key) { state.strayCount &+= 1 }
     }
 
     /// What an entry that goes, or gets another body, leaves of the one it has.
-    private func releaseBody(of record: EntryRecord) throws {
+    private func releaseBody(of record: EntryRecord, under key: [UInt8]) throws {
         guard record.embedded != nil else { return try blobs.release(record.blob) }
         state.blobCount &-= 1
         state.storedBytes &-= record.length
+        if record.isStray(under: key) { state.strayCount &-= 1 }
     }
 
     /// Removes the entry under a key, if it is of a version that the removal is for; false if there is none.
@@ -214,7 +216,7 @@ final class Mutation {
         // A damaged record cannot say which rows are its own; `Check` finds and removes those.
         guard let record else { return nil }
         try deleteRows(of: record)
-        try releaseBody(of: record)
+        try releaseBody(of: record, under: key)
         state.logicalBytes &-= record.length
         return record
     }

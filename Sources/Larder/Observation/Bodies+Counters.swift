@@ -1,7 +1,7 @@
 extension Bodies {
     /// The bytes with a digest; see `findBody`.
-    func body(_ digest: Digest) throws -> Body? {
-        let found = try findBody(digest)
+    func body(_ digest: Digest, walks: Bool = true) throws -> Body? {
+        let found = try findBody(digest, walks: walks)
         counters.addLookups(CollectionOfOne(found))
         return found
     }

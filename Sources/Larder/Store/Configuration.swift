@@ -3,9 +3,9 @@ import Logging
 /// The settings with which a store is opened. Behaviour first, then performance.
 ///
 /// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version`,
-/// `inlineThreshold` and `embeddingThreshold`; events reach the observers and loggers of all; the latest `budget` applies. `isReadOnly`,
-/// `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`, `watermarks` and
-/// `indexMapSize` are shared: an open that asks for other values is refused (`locked`).
+/// `inlineThreshold` and `embeddingThreshold`; events reach the observers and loggers of all; the latest `budget`
+/// applies. `isReadOnly`, `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`,
+/// `watermarks` and `indexMapSize` are shared: an open that asks for other values is refused (`locked`).
 public struct Configuration: Sendable {
     // MARK: Behaviour
 
@@ -53,10 +53,10 @@ public struct Configuration: Sendable {
     /// Not more than a 64th of the byte budget, whatever is set. May differ from open to open.
     public var inlineThreshold = ByteCount.kibibytes(256)
     /// Bodies up to this length are part of the record of their entry: one search of the index finds both. Each entry
-    /// then has its own copy, and such a body is found by its digest only where it was put by content
+    /// then has its own copy, and a lookup by digest finds it slowly where it was not put by content
     /// (`putByContent(_:_:)`). 0 ... 2 KiB, as far as it fits half a page of the index with key, tags and metadata.
-    /// Default: 1 KiB. 0: none is. May differ from open to open.
-    public var embeddingThreshold = ByteCount.kibibytes(1)
+    /// Default: 512 bytes. 0: none is. May differ from open to open.
+    public var embeddingThreshold: ByteCount = 512
     /// How long a relaxed put may wait for others to share its commit: this long when the store is idle, up to ten
     /// times as long while commits take long. A longer delay means fewer syncs; a shorter one means that a crash loses
     /// less. Default: 10 ms.

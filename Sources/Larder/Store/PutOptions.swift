@@ -16,6 +16,8 @@ public struct PutOptions: Sendable, Hashable {
     public var durability: Durability?
     /// For the modules of Larder, and entries that have such names already.
     package var mayUseReservedNames = false
+    /// The body is not embedded, however small: other entries are put with its digest later.
+    package var isShared = false
 
     /// Options; every one has a default.
     /// - Parameters:
@@ -41,6 +43,13 @@ public struct PutOptions: Sendable, Hashable {
     package var withReservedNames: PutOptions {
         var options = self
         options.mayUseReservedNames = true
+        return options
+    }
+
+    /// These options, for an entry whose body other entries are to share.
+    package var withSharedBody: PutOptions {
+        var options = self
+        options.isShared = true
         return options
     }
 

@@ -102,7 +102,7 @@ extension Store {
             expires: configuration.expiry(options.lifetime, at: now), version: version ?? 0,
             session: engine.writing?.lock.instance ?? 0, isDurable: isDurable(options), uptime: engine.uptime.uptime(),
             owner: handle, progress: progress, completesPartial: completesPartial,
-            isEmbeddable: configuration.embeds(length))
+            isEmbeddable: !options.isShared && configuration.embeds(length))
     }
 
     // MARK: Checks

@@ -11,7 +11,8 @@ extension Storing {
         try writer.use(
             PutOptions(
                 lifetime: responses.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
-                metadata: StoredPart.packedMetadata))
+                metadata: StoredPart.packedMetadata
+            ).withSharedBody)
         try await writer.commit()
         let added = try await add(part, of: response)
         if !added.isStored { try await changes.store.performShort { try responses.remove([part], of: key) } }
@@ -130,7 +131,8 @@ struct PlacedPart: Sendable {
         let (responses, part) = (changes.responses, self)
         let options = PutOptions(
             lifetime: responses.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
-            metadata: StoredPart.placedMetadata + (isShown ? StoredRecord(response).encoded : []))
+            metadata: StoredPart.placedMetadata + (isShown ? StoredRecord(response).encoded : [])
+        ).withSharedBody
         return PartSink(changes.store, range) {
             try responses.writers.acquire(
                 for: part.range, PartWriters.Content(response: part.response, total: part.total, isCurrent: isCurrent),

@@ -207,20 +207,23 @@ final class FileSource: ZipWriter.Source {
 
 /// A body of a store as a member.
 final class BodySource: ZipWriter.Source {
+    private let key: Key
     private let digest: Digest
     private let store: Store
     let length: Int64
     private var body: Body?
     private var position: Int64 = 0
 
-    init(_ digest: Digest, length: Int64, in store: Store) {
+    init(_ key: Key, _ digest: Digest, length: Int64, in store: Store) {
+        self.key = key
         self.digest = digest
         self.length = length
         self.store = store
     }
 
     func rewind() throws {
-        body = try store.body(digest: digest)
+        // Under its key, if that was not put again since.
+        body = try store.peek(key).flatMap { $0.digest == digest ? $0.body : nil } ?? store.body(digest: digest)
         position = 0
         if body == nil {
             throw PackageError(.missingMember, "the body \(digest) was displaced while the package was made")

@@ -40,7 +40,7 @@ extension PackageStore {
                 ? Timestamp(microseconds: response.policy.freshUntil.milliseconds / 1_000 * 1_000_000)
                 : moment(.expires),
             mediaType: response.head.headerFields[.contentType],
-            source: BodySource(entry.digest, length: entry.length.bytes, in: store))
+            source: BodySource(entry.key, entry.digest, length: entry.length.bytes, in: store))
     }
 
     /// `HOST/PATH`, where that is the name of a file that every system can have.

@@ -89,7 +89,8 @@ struct FormerPackages {
         try sort(tag) { url, digest, record, batch in
             batch.put(
                 contentOf: digest, for: PackageKeys.member(id, url),
-                PutOptions(lifetime: .never, tags: [PackageKeys.tag(id)], metadata: record).withReservedNames)
+                PutOptions(lifetime: .never, tags: [PackageKeys.tag(id)], metadata: record).withReservedNames
+                    .withSharedBody)
         }
         let dataPrefix = Key("larder:package-data \(id) ")
         var files = try store.keys(.prefix(dataPrefix)).map {

@@ -124,7 +124,7 @@ struct MemberBatch {
     private func put(_ member: PlannedMember, _ metadata: [UInt8]?) -> PutOptions {
         PutOptions(
             lifetime: .never, tags: [PackageKeys.tag(generation)], metadata: metadata ?? record(member)
-        ).withReservedNames
+        ).withReservedNames.withSharedBody
     }
 
     private func record(_ member: PlannedMember) -> [UInt8] {

@@ -18,6 +18,7 @@ struct PackageRecords {
 
     /// Options of a record.
     static let options = PutOptions(lifetime: .never, tags: [PackageKeys.recordTag]).withReservedNames
+        .withSharedBody
 
     /// Options of the entry that the pin of a package lasts as long as.
     static func ownerOptions(_ mode: DisplacementMode) -> PutOptions {

@@ -24,8 +24,7 @@ struct GrownStore {
         return grown
     }
 
-    func fill(_ context: TargetContext, _ kind: PeerKind, _ path: FilePath, _ count: Int, plotted: Bool) throws
-    {
+    func fill(_ context: TargetContext, _ kind: PeerKind, _ path: FilePath, _ count: Int, plotted: Bool) throws {
         let peer = try kind.open(path)
         let driver = Driver(peer, bodies)
         let order = Order.shuffled(0..<count, seed: context.seed).map { $0 * 2 }

@@ -13,8 +13,8 @@ enum P15Growth: Target {
         defer { FileTree.remove(path) }
         try grown.fill(context, .larder, path, smallCount, plotted: false)
         let load = LargeLoad(context, grown.bodies)
-        let large = try LarderPeer(grown.large)
-        let small = try LarderPeer(path)
+        let large = try LarderPeer(grown.large, reading: .copied)
+        let small = try LarderPeer(path, reading: .copied)
         let hitting = try Comparison.run(rounds: context.rounds) {
             try load.hits(large, grown.largeCount, $0)
         } _: {

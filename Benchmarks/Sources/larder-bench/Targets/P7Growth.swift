@@ -9,7 +9,7 @@ enum P7Growth: Target {
     static func run(_ context: TargetContext) throws -> [TargetRow] {
         let grown = try context.grown()
         let load = LargeLoad(context, grown.bodies)
-        let larder = try LarderPeer(grown.large)
+        let larder = try LarderPeer(grown.large, reading: .copied)
         let lmdb = try RawLMDBPeer(grown.lmdb)
         let hitting = try Comparison.run(rounds: context.rounds) {
             try load.hits(larder, grown.largeCount, $0)

@@ -63,6 +63,11 @@ typedef struct larder_options {
     uint64_t index_map_size;
     /* The application's version, 1 to 200 bytes: entries of another version are not found. NULL: every version is. */
     const char *version;
+    /*
+     * Bodies up to this length, at most 2 KiB, are part of the record of their entry. Such a body is not shared, and
+     * is found slowly by its digest where it was not put by content. 0: 512 bytes. LARDER_UNLIMITED: none is.
+     */
+    uint64_t embedding_threshold;
 } larder_options;
 
 /*

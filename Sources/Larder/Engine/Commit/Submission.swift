@@ -168,7 +168,7 @@ final class Submission: EnginePart {
         if let failure = job.failure { throw failure }
     }
 
-    /// The index keys of the entries that have some of this content now. Looks at every entry.
+    /// The index keys of the entries that have some of this content now. Looks at every entry, if there may be any.
     func keys(of digests: Set<Digest>) throws -> [Digest: [[UInt8]]] {
         if digests.isEmpty { return [:] }
         flush()
@@ -178,18 +178,22 @@ final class Submission: EnginePart {
                 for digest in digests {
                     if let row = try index.shared(digest, transaction) { blobs[row.blob] = digest }
                 }
-                // Embedded bodies have no row of their own.
-                let prefixes = Set(digests.map(EntryRecord.Embedded.prefix))
-                func digest(of record: EntryRecord) -> Digest? {
-                    guard let body = record.embedded else { return blobs[record.blob] }
-                    guard prefixes.contains(body.digestPrefix), case let digest = body.digest, digests.contains(digest)
-                    else { return nil }
-                    return digest
-                }
                 var keys: [Digest: [[UInt8]]] = [:]
-                try index.forEachEntry(transaction) { key, record in
-                    try poll()
-                    if let digest = digest(of: record) { keys[digest, default: []].append(Array(key)) }
+                if !blobs.isEmpty {
+                    try index.forEachEntry(transaction) { key, record in
+                        try poll()
+                        if let digest = blobs[record.blob] { keys[digest, default: []].append(Array(key)) }
+                    }
+                }
+                if try index.state(transaction).strayCount > 0 {
+                    try index.walkEmbedded(digests, transaction, poll: poll) { key, digest, _ in
+                        keys[digest, default: []].append(Array(key))
+                        return true
+                    }
+                } else {
+                    for digest in digests where try index.embedded(digest, transaction) != nil {
+                        keys[digest, default: []].append(Key(digest).bytes)
+                    }
                 }
                 return keys
             }

@@ -61,11 +61,12 @@ final class Bodies: EnginePart {
     // MARK: Content
 
     /// The bytes with a digest; nil where no entry in the index has them.
-    func findBody(_ digest: Digest) throws -> Body? {
+    /// - Parameter walks: whether all entries are looked at, if it takes that to find a small body.
+    func findBody(_ digest: Digest, walks: Bool = true) throws -> Body? {
         for attempt in 0..<3 {
             let found: Content? = try read { try content(digest, $0) }
             switch found {
-            case nil: return nil
+            case nil: return try strays(walks ? [digest] : [])[digest].map { Body($0) }
             case .inline(let bytes): return Body(bytes)
             case .file(let head, let blob):
                 let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
@@ -79,9 +80,10 @@ final class Bodies: EnginePart {
     /// As above for many, as one snapshot of the index has them.
     func findBodies(_ digests: [Digest]) throws -> [Body?] {
         let found = try read { transaction in try digests.map { try content($0, transaction) } }
+        let strays = try strays(zip(digests, found).compactMap { $1 == nil ? $0 : nil })
         return try zip(digests, found).map { digest, content in
             switch content {
-            case nil: nil
+            case nil: strays[digest].map { Body($0) }
             case .inline(let bytes): Body(bytes)
             case .file(let head, let blob): try open(head, blob, isDiscarded: false) ?? findBody(digest)
             }
@@ -90,8 +92,10 @@ final class Bodies: EnginePart {
 
     /// Those of the digests that no entry in the index has, in order, by one snapshot, and those whose files are not
     /// what their records say.
-    /// - Parameter lengths: content with another length than one of these is missing.
-    func missing(_ digests: [Digest], lengths: [Digest: Int64] = [:]) throws -> [Digest] {
+    /// - Parameters:
+    ///   - lengths: content with another length than one of these is missing.
+    ///   - walks: as above.
+    func missing(_ digests: [Digest], lengths: [Digest: Int64] = [:], walks: Bool = true) throws -> [Digest] {
         let heads = try read { transaction in
             try digests.map { digest in
                 try blob(of: digest, transaction)?.head
@@ -100,9 +104,29 @@ final class Bodies: EnginePart {
                     }
             }
         }
+        let strays = try strays(walks ? zip(digests, heads).compactMap { $1 == nil ? $0 : nil } : [])
         return try zip(digests, heads).compactMap { digest, head in
-            guard let head, lengths[digest].map({ $0 == Int64(clamping: head.length) }) ?? true else { return digest }
+            let stray = strays[digest].map { BlobRecord(embedded: digest, length: UInt64($0.count)) }
+            guard let head = head ?? stray, lengths[digest].map({ $0 == Int64(clamping: head.length) }) ?? true else {
+                return digest
+            }
             return try head.location == .inline || files.hasWhole(head) ? nil : digest
+        }
+    }
+
+    /// Those of these contents that nothing leads to but a walk.
+    private func strays(_ digests: [Digest]) throws -> [Digest: [UInt8]] {
+        guard !digests.isEmpty, try state().strayCount > 0 else { return [:] }
+        let digests = Set(digests)
+        return try Yielding.run(files) { poll in
+            try readLong { transaction in
+                var found: [Digest: [UInt8]] = [:]
+                try index.walkEmbedded(digests, transaction, poll: poll) {
+                    found[$1] = Array($2)
+                    return found.count < digests.count
+                }
+                return found
+            }
         }
     }
 

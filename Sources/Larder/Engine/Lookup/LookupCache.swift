@@ -51,8 +51,12 @@ final class LookupCache: @unchecked Sendable {
     private var lines: UnsafeMutableBufferPointer<Line>
     /// Lines of the current snapshot that another key took.
     private var conflicts = 0
-    /// Lookups that found nothing since the last that did.
-    private var misses: UInt = 0
+    /// Falls with each lookup that finds nothing, and rises eight times as much with one that does: positive where at
+    /// least one in nine does. What was won lasts for as many misses as there are lines, so that a commit, which makes
+    /// all lines void, does not end it.
+    private var worth = 1 << 12
+    /// Lookups, as far as it takes to choose one of sixteen.
+    private var lookups: UInt8 = 0
 
     init() { lines = Self.allocate(1 << 10) }
 
@@ -78,11 +82,20 @@ final class LookupCache: @unchecked Sendable {
     ) -> (entry: UnsafeRawBufferPointer, blob: UnsafeRawBufferPointer)? {
         let first = pair(hash)
         for position in first...(first + 1) where lines[position].holds(key, snapshot) {
-            misses = 0
+            worth = min(worth &+ 8, Self.limit)
             return lines[position].values
         }
-        misses &+= 1
+        worth = max(worth &- 1, 0)
         return nil
+    }
+
+    /// False for most lookups where keys come in no order out of very many: then lines are not worth what it costs to
+    /// fetch them from memory. One in sixteen tells when that changes.
+    @inline(__always)
+    var isWorthALook: Bool {
+        if worth > 0 { return true }
+        lookups &+= 1
+        return lookups & 15 == 0
     }
 
     /// Notes where the values of `key` lie in `snapshot`.
@@ -90,8 +103,6 @@ final class LookupCache: @unchecked Sendable {
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in snapshot: UInt64,
         entry: UnsafeRawBufferPointer, blob: UnsafeRawBufferPointer
     ) {
-        // Keys that come in no order out of very many are not worth a line each: one in eight tells when that changes.
-        if misses > 64, misses & 7 != 0, lines.count == Self.limit { return }
         guard key.count <= Int(UInt16.max), entry.count <= Int(UInt16.max), blob.count <= Int(UInt32.max) else {
             return
         }

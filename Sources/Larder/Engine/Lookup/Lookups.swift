@@ -262,7 +262,8 @@ final class Lookups: EnginePart {
 
     /// True if the record is whole and belongs to the key, and so does a body that is part of it.
     private func isIntact(_ view: EntryView, _ key: Key) -> Bool {
-        let isIntact = view.isIntact(under: IndexKey.bytes(for: key)) && EntryRecord(view.raw)?.embedded?.isSound ?? true
+        let isIntact =
+            view.isIntact(under: IndexKey.bytes(for: key)) && EntryRecord(view.raw)?.embedded?.isSound ?? true
         if !isIntact { logger(.integrity).error("damaged entry", metadata: ["key": "\(key)"]) }
         return isIntact
     }
@@ -293,9 +294,10 @@ final class Lookups: EnginePart {
         // No entry has an empty key, and LMDB refuses to look for one.
         if key.isEmpty { return nil }
         guard let slot = transaction.slot else { return try rows(of: key, transaction) }
+        let cache = caches[slot]
+        guard cache.isWorthALook else { return try rows(of: key, transaction) }
         let snapshot = transaction.id
         let hash = LookupCache.hash(key)
-        let cache = caches[slot]
         if let known = cache.find(key, hash, in: snapshot) { return known }
         guard let found = try rows(of: key, transaction) else { return nil }
         cache.note(key, hash, in: snapshot, entry: found.0, blob: found.1)

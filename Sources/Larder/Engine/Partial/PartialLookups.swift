@@ -62,7 +62,8 @@ final class PartialLookups: EnginePart {
         let now = clock.now()
         return try read { transaction in
             guard let raw = try transaction.get(index.entries, indexKey), let record = EntryRecord(raw),
-                let progress = record.progress, record.key(indexKey) == key, EntryView(raw)?.isIntact(under: indexKey) == true,
+                let progress = record.progress, record.key(indexKey) == key,
+                EntryView(raw)?.isIntact(under: indexKey) == true,
                 version.map({ $0 == record.version }) ?? true,
                 let head = try index.blob(record.blob, transaction), !head.isDamaged,
                 record.isOf(head), !damage.suspects.contains(head.epoch)

@@ -63,22 +63,27 @@ struct TouchTable: Sendable {
         return position
     }
 
+    /// A use that is about as old as half of them are. Greater than the oldest, unless all are equal.
+    private func middleUse() -> UInt64 {
+        let sample = stride(from: 0, to: lines.count, by: max(1, lines.count / 256)).lazy.map { lines[$0] }
+        let uses = sample.filter { $0.hits > 0 }.map(\.lastUse).sorted()
+        return uses.isEmpty ? 0 : uses[uses.count / 2]
+    }
+
     private mutating func reset(capacity: Int) {
         lines = [Line](repeating: Line(), count: capacity)
         count = 0
         room = capacity / 4 * 3
     }
 
-    /// Twice the lines; at the limit the younger half of the touches stays.
+    /// Twice the lines; at the limit the younger half of the touches stays, about: to sort all of them would cost more
+    /// than the lookups that they came from.
     private mutating func grow() {
-        var kept = lines.filter { $0.hits > 0 }
-        if lines.count >= limit {
-            kept.sort { $0.lastUse > $1.lastUse }
-            kept.removeLast(kept.count / 2)
-            reset(capacity: lines.count)
-        } else {
-            reset(capacity: max(64, lines.count * 2))
-        }
+        let oldest = lines.count >= limit ? middleUse() : 0
+        var kept = lines.filter { $0.hits > 0 && $0.lastUse >= oldest }
+        // Uses at one moment are neither older nor younger.
+        if kept.count > lines.count / 2, lines.count >= limit { kept.removeLast(kept.count / 2) }
+        reset(capacity: lines.count >= limit ? lines.count : max(64, lines.count * 2))
         for line in kept {
             lines[position(of: line.stamp)] = line
             count += 1
