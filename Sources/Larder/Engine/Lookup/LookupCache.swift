@@ -74,8 +74,8 @@ final class LookupCache: @unchecked Sendable {
         return lines
     }
 
-    /// The values of the entry under `key` and of its blob in `snapshot`, if they are known. The latter is empty where the
-    /// body is embedded.
+    /// The values of the entry under `key` and of its blob in `snapshot`, if they are known. The latter is empty where
+    /// the body is embedded.
     @inline(__always)
     func find(
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in snapshot: UInt64
