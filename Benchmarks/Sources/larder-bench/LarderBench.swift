@@ -9,6 +9,6 @@ struct LarderBench: ParsableCommand {
         subcommands: [
             RunCommand.self, ListCommand.self, TargetsCommand.self, StressCommand.self, SteadyCommand.self,
             TraceCommand.self,
-            YardsticksCommand.self, ProbeCommand.self, PutAndDieCommand.self, SetWorkerCommand.self,
+            YardsticksCommand.self, ProbeCommand.self, ManyCommand.self, PutAndDieCommand.self, SetWorkerCommand.self,
         ])
 }

@@ -7,7 +7,6 @@ struct StoreFiles: Sendable {
     let blobs: Directory
     let staging: Directory
     let trash: Directory
-    let quarantine: Directory
     /// See `FileSystem.hasFinalBlocks`.
     let hasFinalBlocks: Bool
     /// See `FileSystem.speculates`.
@@ -19,10 +18,14 @@ struct StoreFiles: Sendable {
         blobs = try root.directory(Layout.blobs)
         staging = try root.directory(Layout.staging)
         trash = try root.directory(Layout.trash)
-        quarantine = try root.directory(Layout.quarantine)
+        // It is there, and no link.
+        _ = try root.directory(Layout.quarantine)
         hasFinalBlocks = FileSystem.hasFinalBlocks(blobs)
         speculates = FileSystem.speculates(index)
     }
+
+    /// Opened for each use: most stores have nothing in it, and a process may have many stores open.
+    var quarantine: Directory { get throws(LarderError) { try root.directory(Layout.quarantine) } }
 
     /// `st_blocks` x 512 of the files that neither grow nor are counted in the index.
     func smallFilesAllocated() throws(LarderError) -> Int64 {

@@ -18,21 +18,22 @@ final class Quarantine: EnginePart {
         let name = head.digest.hexadecimal
         // An earlier finding of the same body may lie there. What a trim by another process removes, that one takes
         // off.
-        let earlier = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
+        let quarantine = try files.quarantine
+        let earlier = try FileSystem.status(name, in: quarantine)?.allocated ?? 0
         let isMoved = try head.location == .file && files.blobStatus(head) == nil
-        if !isMoved, try FileSystem.unlink(name, in: files.quarantine) { QuarantineBytes(ledger).add(-earlier) }
+        if !isMoved, try FileSystem.unlink(name, in: quarantine) { QuarantineBytes(ledger).add(-earlier) }
         switch head.location {
         case .file:
-            if try !FileSystem.rename(Layout.blob(head.digest), in: files.blobs, to: name, in: files.quarantine) {
-                try FileSystem.rename(head.token.name, in: files.staging, to: name, in: files.quarantine)
+            if try !FileSystem.rename(Layout.blob(head.digest), in: files.blobs, to: name, in: quarantine) {
+                try FileSystem.rename(head.token.name, in: files.staging, to: name, in: quarantine)
             }
         case .inline:
-            let path = files.quarantine.path(of: name)
-            let file = try FileSystem.open(name, in: files.quarantine, flags: O_WRONLY | O_CREAT | O_TRUNC)
+            let path = quarantine.path(of: name)
+            let file = try FileSystem.open(name, in: quarantine, flags: O_WRONLY | O_CREAT | O_TRUNC)
             try keep(BlobRecord.inlineBytes(value), in: file, path)
         }
         reach("quarantine.moved")
-        if !isMoved { QuarantineBytes(ledger).add(try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0) }
+        if !isMoved { QuarantineBytes(ledger).add(try FileSystem.status(name, in: quarantine)?.allocated ?? 0) }
     }
 
     /// Writes the bytes of a damaged body as far as they can be read: a sector of the index may be what is damaged.
@@ -72,12 +73,13 @@ final class Quarantine: EnginePart {
     /// the writer lock.
     @discardableResult
     func trim(to bytes: Int64) throws -> Int64 {
-        let names = try files.quarantine.names(of: .quarantine)
+        let quarantine = try files.quarantine
+        let names = try quarantine.names(of: .quarantine)
         if QuarantineBytes(ledger).count <= bytes, names.count <= Self.countLimit { return 0 }
         // A rename changes the time of the last change of status, so that is when a file came here.
         var found: [(name: String, status: FileSystem.Status)] = []
         for name in names {
-            if let status = try FileSystem.status(name, in: files.quarantine), !status.isDirectory {
+            if let status = try FileSystem.status(name, in: quarantine), !status.isDirectory {
                 found.append((name, status))
             }
         }
@@ -89,8 +91,8 @@ final class Quarantine: EnginePart {
             left -= status.allocated
             count -= 1
             // Another process may have removed it, which has taken it off then, or put another file in its place.
-            guard let now = try FileSystem.status(name, in: files.quarantine),
-                now.inode == status.inode, try FileSystem.unlink(name, in: files.quarantine)
+            guard let now = try FileSystem.status(name, in: quarantine),
+                now.inode == status.inode, try FileSystem.unlink(name, in: quarantine)
             else { continue }
             QuarantineBytes(ledger).add(-now.allocated)
             removed += now.allocated

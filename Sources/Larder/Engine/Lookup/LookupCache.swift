@@ -8,8 +8,8 @@ import LMDB
 /// In one snapshot the values of a key stay where they are, so a second hit needs none of that. A line counts only in
 /// the snapshot it was filled in (`mdb_txn_id`); any commit, of any process, makes all lines void at once.
 ///
-/// One cache for each pooled reader slot, used only by the thread that holds the slot: no lock. 32 bytes a line, 1,024
-/// lines to begin with, 65,536 at most.
+/// One cache for each pooled reader slot, used only by the thread that holds the slot: no lock. 32 bytes a line, none
+/// before the first lookup, then 128, 65,536 at most.
 final class LookupCache: @unchecked Sendable {
     // SAFETY: touched only by the holder of a reader slot of the environment, one at a time. The pointers in a line are
     // followed only inside a transaction on the snapshot that the line names: its pages are not reused while it is the
@@ -48,7 +48,7 @@ final class LookupCache: @unchecked Sendable {
     }
 
     private static let limit = 1 << 16
-    private var lines: UnsafeMutableBufferPointer<Line>
+    private var lines = UnsafeMutableBufferPointer<Line>(start: nil, count: 0)
     /// Lines of the current snapshot that another key took.
     private var conflicts = 0
     /// Falls with each lookup that finds nothing, and rises eight times as much with one that does: positive where at
@@ -57,8 +57,6 @@ final class LookupCache: @unchecked Sendable {
     private var worth = 1 << 12
     /// Lookups, as far as it takes to choose one of sixteen.
     private var lookups: UInt8 = 0
-
-    init() { lines = Self.allocate(1 << 10) }
 
     deinit { lines.deallocate() }
 
@@ -80,6 +78,7 @@ final class LookupCache: @unchecked Sendable {
     func find(
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in snapshot: UInt64
     ) -> (entry: UnsafeRawBufferPointer, blob: UnsafeRawBufferPointer)? {
+        if lines.isEmpty { lines = Self.allocate(1 << 7) }
         let first = pair(hash)
         for position in first...(first + 1) where lines[position].holds(key, snapshot) {
             worth = min(worth &+ 8, Self.limit)

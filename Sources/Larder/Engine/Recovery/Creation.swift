@@ -21,11 +21,13 @@ enum Creation {
         for path in missing.reversed() { try FileSystem.makeDirectory(path: path) }
     }
 
-    /// Reads `FORMAT`, or lays a new store out. `FORMAT` is written last: a directory without it is either empty, one
-    /// whose creation was interrupted (only our names in it), a store that lost it, or one with other contents, which
-    /// is refused.
-    static func prepareLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile {
-        if let format = try readLayout(root, configuration) { return format }
+    /// Reads `FORMAT`, or lays a new store out, whose creation `finish` completes. `FORMAT` is written last: a directory
+    /// without it is either empty, one whose creation was interrupted (only our names in it), a store that lost it, or
+    /// one with other contents, which is refused.
+    static func prepareLayout(
+        _ root: Directory, _ configuration: Configuration
+    ) throws -> (format: FormatFile, isUnfinished: Bool) {
+        if let format = try readLayout(root, configuration) { return (format, false) }
         try requireOurs(root)
         if configuration.isReadOnly {
             // No lock was taken: its maker may have written `FORMAT` since.
@@ -34,10 +36,11 @@ enum Creation {
             case .lostFormat: throw DirectoryState.lostFormat(root.path)
             case .store:
                 guard let format = try readLayout(root, configuration) else { throw Opening.noStore(at: root.path) }
-                return format
+                return (format, false)
             }
         }
-        return try makeLayout(root, configuration)
+        try makeLayout(root, configuration)
+        return (FormatFile.fresh(), true)
     }
 
     /// What `FORMAT` says; nil if there is none.
@@ -76,7 +79,7 @@ enum Creation {
             path: root.path)
     }
 
-    private static func makeLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile {
+    private static func makeLayout(_ root: Directory, _ configuration: Configuration) throws {
         try write(Layout.tagContents, to: Layout.tag, in: root)
         failpoint("create.tag-written", at: root.path.string)
         for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
@@ -85,16 +88,11 @@ enum Creation {
         // Not every file system keeps these names when only the directory above is synced.
         try Sync.names(blobs)
         failpoint("create.directories-made", at: root.path.string)
-        try makeIndex(StoreFiles(root: root), configuration)
-        let format = FormatFile.fresh()
-        try replace(format, in: root)
-        return format
+        try removePartOfIndex(StoreFiles(root: root))
     }
 
-    /// An empty index, with all its databases and its counters, that is on disk before `FORMAT` says that this is a
-    /// store: LMDB writes its first pages without syncing them, and those who only read open whatever has a `FORMAT`.
     /// What an interrupted creation left is removed if it is not an index; one that is whole stays.
-    private static func makeIndex(_ files: StoreFiles, _ configuration: Configuration) throws {
+    private static func removePartOfIndex(_ files: StoreFiles) throws {
         do throws(LarderError) {
             try IndexFile.validate(files.index)
         } catch {
@@ -102,20 +100,22 @@ enum Creation {
             try FileSystem.unlink(Layout.data, in: files.index)
             try FileSystem.unlink(Layout.lock, in: files.index)
         }
-        try IndexLockFile.allocate(files.index)
-        do {
-            let environment = try Environment(path: files.index.path.string)
-            defer { environment.close() }
-            if let index = try Index(environment: environment, create: true) {
-                failpoint("create.databases-made", at: files.root.path.string)
-                _ = try prepareState(index, configuration)
-            }
-            try environment.sync()
-        } catch let error as LMDBError {
-            throw LarderError(opening: error, files)
+    }
+
+    /// Makes an index of an empty one, with all its databases and its counters, which is on disk before `FORMAT` says
+    /// that this is a store: LMDB writes its first pages without syncing them, and those who only read open whatever
+    /// has a `FORMAT`.
+    static func finish(
+        _ format: FormatFile, _ files: StoreFiles, _ configuration: Configuration, _ environment: Environment
+    ) throws {
+        if let index = try Index(environment: environment, create: true) {
+            failpoint("create.databases-made", at: files.root.path.string)
+            _ = try prepareState(index, configuration)
         }
+        try environment.sync()
         try Sync.names(files.index)
         failpoint("create.index-made", at: files.root.path.string)
+        try replace(format, in: files.root)
     }
 
     /// True if nothing was ever stored: a store whose creation was interrupted, and not one that lost its `FORMAT`.

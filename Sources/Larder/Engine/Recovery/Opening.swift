@@ -30,11 +30,11 @@ enum Opening {
         }
         return try withExtendedLifetime(guardFile) {
             let isNew = try FileSystem.status(Layout.format, in: root) == nil
-            let format = try Creation.prepareLayout(root, configuration)
+            let (format, isUnfinished) = try Creation.prepareLayout(root, configuration)
             let files = try StoreFiles(root: root)
             try DirectoryTrust.requireNoLinks(files)
             let hadIndex = try FileSystem.status(Layout.data, in: files.index).map { $0.size > 0 } ?? false
-            let engine = try open(files, format, configuration, isNew: isNew)
+            let engine = try open(files, format, configuration, isUnfinished: isUnfinished)
             if !configuration.isReadOnly {
                 try tellForeign(engine)
                 if isNew { try tellUnlimited(engine) }
@@ -90,7 +90,7 @@ enum Opening {
     }
 
     private static func open(
-        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, isNew: Bool
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, isUnfinished: Bool
     ) throws -> Engine {
         let presence = try Presence(files.index)
         try IndexFile.validate(files.index)
@@ -116,10 +116,11 @@ enum Opening {
             if !configuration.isReadOnly {
                 try FileSystem.makePrivate(raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))
             }
+            if isUnfinished { try Creation.finish(format, files, configuration, environment) }
             var finding = try IndexTrust(files: files, configuration: configuration).require(environment)
             // It was made and synced just now.
-            if isNew { finding.wasClosed = true }
-            if hasNoIndex { try Sync.names(files.index) }
+            if isUnfinished { finding.wasClosed = true }
+            if hasNoIndex, !isUnfinished { try Sync.names(files.index) }
             if configuration.isReadOnly {
                 return try openForReading(files, format, configuration, environment, finding, presence)
             }
@@ -220,7 +221,7 @@ enum Opening {
         let counters = CounterFile(sharedIn: files.index, slot: ledger.slot, at: clock.now())
         let room = try Room(files: files, index: index, ledger: ledger)
         let resources = Engine.Writing.Resources(
-            lock: lock, ledger: ledger, room: room, reaper: try Reaper(trash: files.trash, ledger: ledger),
+            lock: lock, ledger: ledger, room: room, reaper: Reaper(trash: files.trash, ledger: ledger),
             pending: pendingSet(state.budget, configuration))
         let context = EngineContext(
             path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,

@@ -3,9 +3,11 @@ import Locks
 
 /// Unlinks files in `trash/`, and staged files that were replaced before their commit, away from the threads that
 /// commit and put: unlinking a file that has been written back costs about a millisecond on ext4, twenty for 64 MiB.
+/// Its thread comes with the first file and ends when there was none for a second: a process may have very many stores
+/// open that remove none.
 final class Reaper: @unchecked Sendable {
-    // SAFETY: `queue`, `held`, `busy` and `isClosing` are touched only under `monitor`; `bytes` is atomic. `thread` is
-    // set in `init` and used by `close()` only, which joins it: that thread refers to this without counting.
+    // SAFETY: all variables are touched only under `monitor`, but for `bytes`, which is atomic. `close()` joins the
+    // thread, which refers to this without counting.
     private struct Item {
         let name: String
         let directory: Directory
@@ -25,11 +27,26 @@ final class Reaper: @unchecked Sendable {
     /// Bytes of the files that wait to be unlinked.
     var queuedBytes: Int64 { bytes.load(ordering: .relaxed) }
     private var thread: WorkerThread?
+    /// True from the start of the thread until it no longer looks at the queue.
+    private var isRunning = false
 
-    init(trash: Directory, ledger: Ledger) throws(LarderError) {
+    private static let idleSeconds = 1.0
+
+    init(trash: Directory, ledger: Ledger) {
         self.trash = trash
         self.ledger = ledger
-        thread = try WorkerThread { [unowned self] in work() }
+    }
+
+    /// Sees to it that a thread works at the queue. Call it under `monitor`.
+    /// - Returns: false if there is none, and there can be none: the caller works at it.
+    private func wake() -> Bool {
+        monitor.signal()
+        if isRunning || isClosing || queue.isEmpty { return true }
+        // One that has ended: it needs no lock any more.
+        thread?.join()
+        thread = try? WorkerThread { [unowned self] in work() }
+        isRunning = thread != nil
+        return isRunning
     }
 
     /// A transaction is about to move files to `trash/`: `drain` waits until `add` has named them.
@@ -41,11 +58,12 @@ final class Reaper: @unchecked Sendable {
     /// `expect`.
     func add(_ files: [(name: String, bytes: Int64)]) {
         bytes.wrappingAdd(files.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)
-        monitor.locked {
+        let isWorked = monitor.locked {
             queue += files.map { Item(name: $0.name, directory: trash, bytes: $0.bytes) }
             busy -= 1
-            monitor.signal()
+            return wake()
         }
+        if !isWorked { while step() {} }
     }
 
     /// Queues a file of another directory whose `bytes` stay in the ledger until it is gone. Does not wait, unless the
@@ -53,13 +71,13 @@ final class Reaper: @unchecked Sendable {
     func add(_ name: String, in directory: Directory, bytes count: Int64) {
         let item = Item(name: name, directory: directory, bytes: count)
         bytes.wrappingAdd(count, ordering: .relaxed)
-        let isQueued = monitor.locked {
-            if isClosing { return false }
+        let isWorked: Bool? = monitor.locked {
+            if isClosing { return nil }
             queue.append(item)
-            monitor.signal()
-            return true
+            return wake()
         }
-        if !isQueued { unlink(item) }
+        guard let isWorked else { return unlink(item) }
+        if !isWorked { while step() {} }
     }
 
     /// As `add`, for files that a power loss may bring back into use: they are queued when the index is synced. Until
@@ -71,13 +89,14 @@ final class Reaper: @unchecked Sendable {
 
     /// The index was synced: queues what was held.
     func releaseHeld() {
-        monitor.locked {
-            guard !held.isEmpty else { return }
+        let isWorked = monitor.locked {
+            guard !held.isEmpty else { return true }
             bytes.wrappingAdd(held.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)
             queue += held
             held = []
-            monitor.signal()
+            return wake()
         }
+        if !isWorked { while step() {} }
     }
 
     /// Waits until every queued file is gone, helping with it.
@@ -95,20 +114,25 @@ final class Reaper: @unchecked Sendable {
     /// Unlinks what is queued and ends the thread.
     func close() {
         drain()
-        monitor.locked {
+        let last = monitor.locked {
             isClosing = true
             monitor.signal()
+            return thread
         }
-        thread?.join()
-        thread = nil
+        last?.join()
     }
 
     private func work() {
+        let clock = SystemClock()
         while true {
-            if step() { continue }
+            while step() {}
+            let end = clock.uptime() + UInt64(Self.idleSeconds * 1e9)
             let isOver = monitor.locked {
-                while queue.isEmpty, !isClosing { monitor.wait() }
-                return isClosing && queue.isEmpty
+                while queue.isEmpty, !isClosing, case let now = clock.uptime(), now < end {
+                    monitor.wait(seconds: Double(end - now) / 1e9)
+                }
+                isRunning = !queue.isEmpty
+                return !isRunning
             }
             if isOver { return }
         }
