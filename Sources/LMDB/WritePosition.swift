@@ -4,6 +4,8 @@ import CLMDB
 ///
 /// `close()` it before the transaction ends, and before the next change of the same database by other means.
 public struct WritePosition {
+    let transaction: WriteTransaction
+    let database: Database
     let cursor: OpaquePointer
     let key: MDB_val
     /// The value; valid until the next change in the transaction.
@@ -11,6 +13,7 @@ public struct WritePosition {
 
     /// Removes the pair. `mdb_cursor_del`.
     public func delete() throws(LMDBError) {
+        transaction.note(database, UnsafeRawBufferPointer(key))
         let code = perform("mdb_cursor_del", mdb_txn_env(mdb_cursor_txn(cursor))) { mdb_cursor_del(cursor, 0) }
         try check(code, "mdb_cursor_del")
     }
@@ -20,6 +23,7 @@ public struct WritePosition {
         // A value with pages of its own is removed and put, and LMDB moves the key in its page before it copies it.
         let code = withUnsafeTemporaryAllocation(byteCount: key.mv_size, alignment: 8) { copy in
             copy.copyMemory(from: UnsafeRawBufferPointer(key))
+            transaction.note(database, UnsafeRawBufferPointer(copy))
             var key = MDB_val(UnsafeRawBufferPointer(copy))
             var value = MDB_val(bytes)
             return perform("mdb_cursor_put", mdb_txn_env(mdb_cursor_txn(cursor))) {
@@ -49,7 +53,8 @@ extension WriteTransaction {
             mdb_cursor_get(cursor, &found, &value, MDB_SET_KEY)
         }
         if code == MDB_SUCCESS {
-            return WritePosition(cursor: cursor, key: found, value: UnsafeRawBufferPointer(value))
+            return WritePosition(
+                transaction: self, database: database, cursor: cursor, key: found, value: UnsafeRawBufferPointer(value))
         }
         mdb_cursor_close(cursor)
         if code == MDB_NOTFOUND { return nil }

@@ -7,6 +7,10 @@ import CLMDB
 public final class WriteTransaction {
     private var pointer: OpaquePointer?
     private let environment: Environment
+    /// The databases whose changes are noted.
+    private var watched: (Database, Database)?
+    /// What was changed in the databases of `watch(_:)`.
+    public private(set) var changes = ChangedBuckets()
 
     init(pointer: OpaquePointer, environment: Environment) {
         self.pointer = pointer
@@ -20,6 +24,18 @@ public final class WriteTransaction {
         return pointer
     }
 
+    /// Has changes of these databases noted from now on.
+    public func watch(_ first: Database, _ second: Database) { watched = (first, second) }
+
+    @inline(__always)
+    func note(_ database: Database, _ key: UnsafeRawBufferPointer) {
+        if isWatched(database) { changes.note(key) }
+    }
+
+    private func isWatched(_ database: Database) -> Bool {
+        watched.map { $0.0 == database || $0.1 == database } ?? false
+    }
+
     /// This transaction seen as a snapshot: reads show its own changes.
     public var reading: ReadTransaction { ReadTransaction(pointer: live) }
 
@@ -27,6 +43,7 @@ public final class WriteTransaction {
     public func put(_ database: Database, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer)
         throws(LMDBError)
     {
+        note(database, key)
         var key = MDB_val(key)
         var value = MDB_val(value)
         try check(perform("mdb_put", in: live) { mdb_put(live, database.handle, &key, &value, 0) }, "mdb_put")
@@ -68,6 +85,7 @@ public final class WriteTransaction {
     ) throws {
         var value = MDB_val(mv_size: count, mv_data: nil)
         try withUnsafeBytes(of: key) { bytes in
+            note(database, bytes)
             var key = MDB_val(bytes)
             let code = perform("mdb_put", in: live) {
                 mdb_put(live, database.handle, &key, &value, flags | UInt32(MDB_RESERVE))
@@ -83,6 +101,7 @@ public final class WriteTransaction {
     public func insert(
         _ database: Database, _ key: UnsafeRawBufferPointer, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(LMDBError) -> UnsafeRawBufferPointer? {
+        note(database, key)
         var key = MDB_val(key)
         var value = MDB_val(mv_size: count, mv_data: nil)
         let code = perform("mdb_put", in: live) {
@@ -97,6 +116,7 @@ public final class WriteTransaction {
     /// Removes `key`; false if it did not exist, or is a key that no database can hold. `mdb_del`.
     @discardableResult
     public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
+        note(database, key)
         var key = MDB_val(key)
         let code = perform("mdb_del", in: live) { mdb_del(live, database.handle, &key, nil) }
         if code == MDB_NOTFOUND || code == MDB_BAD_VALSIZE { return false }
@@ -118,6 +138,7 @@ public final class WriteTransaction {
 
     /// Removes every pair of `database`. `mdb_drop`; cost grows with its leaf pages, not with its bytes.
     public func removeAll(_ database: Database) throws(LMDBError) {
+        if isWatched(database) { changes.noteAll() }
         try check(perform("mdb_drop", in: live) { mdb_drop(live, database.handle, 0) }, "mdb_drop")
     }
 

@@ -9,6 +9,7 @@ struct LarderBench: ParsableCommand {
         subcommands: [
             RunCommand.self, ListCommand.self, TargetsCommand.self, StressCommand.self, SteadyCommand.self,
             TraceCommand.self,
-            YardsticksCommand.self, ProbeCommand.self, ManyCommand.self, PutAndDieCommand.self, SetWorkerCommand.self,
+            YardsticksCommand.self, ProbeCommand.self, ManyCommand.self, HitsCommand.self, PutAndDieCommand.self,
+            SetWorkerCommand.self,
         ])
 }

@@ -19,6 +19,8 @@ final class EngineContext: Sendable {
     let counterFile: CounterFile
     /// Those of the file: a value, so that a hit counts no reference.
     let counters: Counters
+    /// What commits of this process have changed.
+    let ownCommits = OwnCommits()
     /// Set when LMDB, or a walk over its pages, met damage.
     private let seenDamage = Atomic<Bool>(false)
     /// What was found wrong with the index while it was in use already: nothing is read from it or written to it any

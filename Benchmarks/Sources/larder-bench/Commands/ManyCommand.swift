@@ -52,7 +52,9 @@ struct ManyCommand: ParsableCommand {
     }
 
     private static func figures() -> Answer {
-        func count(_ directory: String) -> Int? { try? FileManager.default.contentsOfDirectory(atPath: directory).count }
+        func count(_ directory: String) -> Int? {
+            try? FileManager.default.contentsOfDirectory(atPath: directory).count
+        }
         return Answer(
             stores: 0, threads: count("/proc/self/task"), descriptors: count("/proc/self/fd"),
             anonymousBytes: ProcessFigures.anonymousBytes())

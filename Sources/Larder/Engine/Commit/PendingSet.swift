@@ -3,7 +3,8 @@ import Locks
 /// What this process has promised and the index does not hold yet: the open batch, which grows, and the one that the
 /// committer is writing. Readers of this process look here first.
 final class PendingSet: @unchecked Sendable {
-    // SAFETY: every variable is touched only under `monitor`; `count` is atomic, and the rest is immutable.
+    // SAFETY: every variable is touched only under `monitor`; `count` and `filter` are atomic, and the rest is
+    // immutable.
     private let monitor = Monitor(conditions: 4)
     /// What threads wait for.
     private enum Condition {
@@ -17,6 +18,7 @@ final class PendingSet: @unchecked Sendable {
         static let company = 3
     }
     private let count = Atomic<Int>(0)
+    private let filter = PendingFilter()
     private var open = Batch(generation: 1)
     private var committing: Batch?
     private var completed: UInt64 = 0
@@ -70,7 +72,7 @@ final class PendingSet: @unchecked Sendable {
     /// What is pending under `key`, noting the hit when `use` is given. Nil: ask the index.
     @inline(__always)
     func lookup(_ key: Key, use: UInt64?) -> Lookup? {
-        if count.load(ordering: .acquiring) == 0 { return nil }
+        if count.load(ordering: .acquiring) == 0 || !filter.mayHave(key) { return nil }
         return monitor.locked { find(key, use: use) }
     }
 
@@ -156,6 +158,7 @@ final class PendingSet: @unchecked Sendable {
                 open.memory -= old.memory
                 if case .put(let put, _) = old { replaced = put }
             } else {
+                filter.add(key, open.generation)
                 count.wrappingAdd(1, ordering: .releasing)
             }
             // Readers that do not find the key there any more find it here.
@@ -415,6 +418,7 @@ final class PendingSet: @unchecked Sendable {
             // Less what was taken out for the jobs of the batch.
             count.wrappingSubtract(committing?.changes.count ?? 0, ordering: .releasing)
             committing = nil
+            filter.clear(batch.generation)
             committingAs = 0
             committedAs = max(committedAs, transaction)
             commitTime = (commitTime + (uptime() &- began)) / 2

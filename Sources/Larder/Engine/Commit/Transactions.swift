@@ -176,6 +176,7 @@ final class Transactions: EnginePart {
     ) throws -> Attempt<R> {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
+        transaction.watch(index.entries, index.blobs)
         let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
         clock.observe(mutation.state)
         clock.record(in: &mutation.state)
@@ -270,7 +271,10 @@ final class Transactions: EnginePart {
             room.reserve.allocateGrowth(of: mutation)
             reach("commit.before")
             if mutation.completesPending { pending.noteCommit(as: mutation.reading.id) }
+            let number = mutation.reading.id
+            context.ownCommits.willCommit(mutation.transaction)
             try mutation.transaction.commit()
+            context.ownCommits.didCommit(number)
             reach("commit.after")
         } catch {
             mutation.transaction.abort()

@@ -16,7 +16,7 @@ final class Lookups: EnginePart {
     private let damage: Damage
     private let descriptions: Descriptions
     /// One for each pooled reader slot of the environment.
-    private let caches = (0..<Environment.slotCount).map { _ in LookupCache() }
+    private let caches: [LookupCache]
     /// Nil in a read-only engine.
     private let uses: Uses?
     // SAFETY: `uses` is never let go before this. A hit must not count references to what all threads share: two
@@ -48,6 +48,8 @@ final class Lookups: EnginePart {
         self.descriptions = descriptions
         self.uses = uses
         usesReference = uses.map(Unmanaged.passUnretained)
+        let copies = CopyMemory()
+        caches = (0..<Environment.slotCount).map { _ in LookupCache(context.ownCommits, copies) }
         index.environment.whenMapMoves { [caches] in for cache in caches { cache.clear() } }
     }
 
@@ -273,8 +275,8 @@ final class Lookups: EnginePart {
     private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
         EntryView, UnsafeRawBufferPointer
     )? {
-        guard let (raw, blob) = try IndexKey.with(key, { try cachedRows(of: $0, transaction) }),
-            let view = EntryView(raw)
+        guard let values = try IndexKey.with(key, { try cachedRows(of: $0, transaction) }),
+            let view = EntryView(values.entry)
         else { return nil }
         if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
         if let version = visibility.version, view.version != version { return nil }
@@ -283,33 +285,49 @@ final class Lookups: EnginePart {
             clock.noteExpiry()
             return nil
         }
-        return (view, blob)
+        return (view, values.blob)
     }
 
     /// The values under an index key and of the blob it leads to.
     @inline(__always)
     private func cachedRows(
         of key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
-    ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
+    ) throws -> LookupCache.Values? {
         // No entry has an empty key, and LMDB refuses to look for one.
         if key.isEmpty { return nil }
         guard let slot = transaction.slot else { return try rows(of: key, transaction) }
         let cache = caches[slot]
         guard cache.isWorthALook else { return try rows(of: key, transaction) }
         let snapshot = transaction.id
-        let hash = LookupCache.hash(key)
-        if let known = cache.find(key, hash, in: snapshot) { return known }
-        guard let found = try rows(of: key, transaction) else { return nil }
-        cache.note(key, hash, in: snapshot, entry: found.0, blob: found.1)
-        return found
+        let hash = KeyHash.of(key)
+        switch cache.find(key, hash, in: snapshot) {
+        case .values(let values): return values
+        case .entry(let entry):
+            guard let values = try row(of: entry, transaction) else { return nil }
+            cache.renew(key, hash, in: snapshot, blob: values.blob)
+            return values
+        case nil:
+            guard let found = try rows(of: key, transaction) else { return nil }
+            cache.note(key, hash, in: snapshot, found)
+            return found
+        }
     }
 
     private func rows(
         of key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
-    ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
-        guard let raw = try transaction.get(index.entries, key), let view = EntryView(raw) else { return nil }
-        if view.isEmbedded { return (raw, UnsafeRawBufferPointer(start: nil, count: 0)) }
-        return try transaction.get(index.blobs, view.blob).map { (raw, $0) }
+    ) throws -> LookupCache.Values? {
+        try transaction.get(index.entries, key).flatMap { try row(of: $0, transaction) }
+    }
+
+    /// As above, of an entry that was found.
+    private func row(
+        of entry: UnsafeRawBufferPointer, _ transaction: ReadTransaction
+    ) throws -> LookupCache.Values? {
+        guard let view = EntryView(entry) else { return nil }
+        if view.isEmbedded {
+            return LookupCache.Values(entry: entry, blob: UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+        return try transaction.get(index.blobs, view.blob).map { LookupCache.Values(entry: entry, blob: $0) }
     }
 
     /// Runs `body` on the bytes of a hit, in place where they are in the index.

@@ -21,9 +21,9 @@ enum Creation {
         for path in missing.reversed() { try FileSystem.makeDirectory(path: path) }
     }
 
-    /// Reads `FORMAT`, or lays a new store out, whose creation `finish` completes. `FORMAT` is written last: a directory
-    /// without it is either empty, one whose creation was interrupted (only our names in it), a store that lost it, or
-    /// one with other contents, which is refused.
+    /// Reads `FORMAT`, or lays a new store out, whose creation `finish` completes. `FORMAT` is written last: a
+    /// directory without it is either empty, one whose creation was interrupted (only our names in it), a store that
+    /// lost it, or one with other contents, which is refused.
     static func prepareLayout(
         _ root: Directory, _ configuration: Configuration
     ) throws -> (format: FormatFile, isUnfinished: Bool) {
