@@ -33,20 +33,15 @@ public struct WritePosition {
         try check(code, "mdb_cursor_put")
     }
 
-    /// Gives the cursor back. `mdb_cursor_close`.
-    public func close() { mdb_cursor_close(cursor) }
+    /// Gives the cursor back to the transaction.
+    public func close() { transaction.giveBack(cursor) }
 }
 
 extension WriteTransaction {
     /// The pair under `key`; nil if there is none. `mdb_cursor_get`, `MDB_SET`.
     public func position(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> WritePosition? {
-        var cursor: OpaquePointer?
+        let cursor = try takeCursor(database)
         let transaction = reading.pointer
-        let opened = perform("mdb_cursor_open", in: transaction) {
-            mdb_cursor_open(transaction, database.handle, &cursor)
-        }
-        try check(opened, "mdb_cursor_open")
-        guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
         var found = MDB_val(key)
         var value = MDB_val()
         let code = perform("mdb_cursor_get", in: transaction) {
@@ -56,7 +51,7 @@ extension WriteTransaction {
             return WritePosition(
                 transaction: self, database: database, cursor: cursor, key: found, value: UnsafeRawBufferPointer(value))
         }
-        mdb_cursor_close(cursor)
+        giveBack(cursor)
         if code == MDB_NOTFOUND { return nil }
         throw LMDBError(code: code, function: "mdb_cursor_get")
     }

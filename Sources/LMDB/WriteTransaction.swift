@@ -36,6 +36,37 @@ public final class WriteTransaction {
         watched.map { $0.0 == database || $0.1 == database } ?? false
     }
 
+    /// A cursor for each database that was asked for a position, kept until the transaction ends: LMDB allocates one
+    /// each time. `mdb_cursor_open`.
+    private var cursors: [(database: Database, cursor: OpaquePointer, isFree: Bool)] = []
+
+    /// A cursor that no position has.
+    func takeCursor(_ database: Database) throws(LMDBError) -> OpaquePointer {
+        if let place = cursors.firstIndex(where: { $0.database == database && $0.isFree }) {
+            cursors[place].isFree = false
+            return cursors[place].cursor
+        }
+        var cursor: OpaquePointer?
+        let transaction = live
+        let code = perform("mdb_cursor_open", in: transaction) {
+            mdb_cursor_open(transaction, database.handle, &cursor)
+        }
+        try check(code, "mdb_cursor_open")
+        guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
+        cursors.append((database, cursor, false))
+        return cursor
+    }
+
+    func giveBack(_ cursor: OpaquePointer) {
+        guard let place = cursors.firstIndex(where: { $0.cursor == cursor }) else { return }
+        cursors[place].isFree = true
+    }
+
+    private func closeCursors() {
+        for (_, cursor, _) in cursors { mdb_cursor_close(cursor) }
+        cursors = []
+    }
+
     /// This transaction seen as a snapshot: reads show its own changes.
     public var reading: ReadTransaction { ReadTransaction(pointer: live) }
 
@@ -156,6 +187,7 @@ public final class WriteTransaction {
     /// Makes the changes visible to every later transaction. The transaction ends even if this throws.
     public func commit() throws(LMDBError) {
         let transaction = live
+        closeCursors()
         var isTried = false
         pointer = nil
         defer { environment.leave() }
@@ -171,6 +203,7 @@ public final class WriteTransaction {
     /// Drops the changes. No effect on a transaction that has ended.
     public func abort() {
         guard let pointer else { return }
+        closeCursors()
         self.pointer = nil
         mdb_txn_abort(pointer)
         environment.leave()

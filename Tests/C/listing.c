@@ -43,7 +43,10 @@ static void put_tagged(larder_store *store, const char *key, const char *tag, in
 
 /* Listing, describing and removing by what entries are. */
 void test_listing(void) {
-    larder_store *store = new_store();
+    // Bodies of any length are shared.
+    larder_options open = LARDER_INIT(larder_options);
+    open.embedding_threshold = LARDER_UNLIMITED;
+    larder_store *store = new_store_with(&open);
     put_tagged(store, "a/1", "t", 0, 0);
     put_tagged(store, "a/2", NULL, 0, LARDER_PUT_PINNED);
     put_tagged(store, "b/33", "t", 0, 0);

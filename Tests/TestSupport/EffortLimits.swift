@@ -22,6 +22,12 @@ public struct EffortCounts {
     /// True if the program came to its end.
     public private(set) var isComplete = false
 
+    /// Counts of the test itself.
+    public init(_ rows: [(path: String, metric: String, count: Double)]) {
+        self.rows = rows.map { (Row(path: $0.path, metric: $0.metric), $0.count) }
+        isComplete = true
+    }
+
     /// Runs a program that the build put next to the tests, and reads `<path> <metric> <count>` lines.
     /// - Parameters:
     ///   - program: its name.

@@ -40,8 +40,8 @@ struct SteadyCommand: ParsableCommand {
                     if json {
                         print(try JSONOutput.text(["puts": figures.puts, "hits": figures.hits]))
                     } else {
-                        print("\(size), \(budget.count), puts: \(figures.puts.line)")
-                        print("\(size), \(budget.count), hits: \(figures.hits.line)")
+                        print("\(size), \(budget.count), puts: \(figures.puts.summary)")
+                        print("\(size), \(budget.count), hits: \(figures.hits.summary)")
                     }
                     continue
                 }
@@ -82,7 +82,7 @@ extension SteadyState.Figures {
 }
 
 extension Stalls.Figures {
-    fileprivate var line: String {
+    var summary: String {
         let causes = causes.sorted { $0.value.longest > $1.value.longest }.map {
             "\($0.key) \(Render.count($0.value.count)) (up to \(Render.time($0.value.longest)))"
         }

@@ -1,53 +1,52 @@
 import Larder
 import SystemPackage
 
-/// P10: puts a second after ten times the budget was written, against a fresh store that is being filled. Lengths are
-/// spread evenly over the logarithm of 100 B ... 1 MiB. The directory is walked all the time: it must never take more
-/// than the budget.
+/// P10: puts a second after ten times the budget was written, against a fresh store that is being filled, and against a
+/// directory cache that has come to its budget in the same way; the directory is walked all the time, and must never
+/// take more than the budget. P14: bytes that reach the device for each byte of these puts, against the directory
+/// cache's. Bodies as on the web, of all sizes, and of 16 KiB.
 enum P10SteadyState: Target {
     static let id = "P10"
 
     static func run(_ context: TargetContext) throws -> [TargetRow] {
+        try [BodySize.web, .wide, .fixed(16 << 10)].flatMap { try rows(context, $0) }
+    }
+
+    private static func rows(_ context: TargetContext, _ size: BodySize) throws -> [TargetRow] {
         let budget: Int64 = context.preset == .quick ? 16 << 20 : 128 << 20
-        let size = BodySize.wide
-        let bodies = Bodies(size, seed: context.seed)
-        let worth = Int(budget) / size.mean
-        let options = PeerOptions(budgetBytes: budget)
-        let path = try context.directory.make("steady")
-        defer { FileTree.remove(path) }
-        let steady = try LarderPeer(path, options)
-        let sampler = BudgetSampler(path, limit: budget)
-        // What is put in a round fits a fresh store: 0.7 of the budget.
-        let part = worth * 7 / 10
-        // Both sides put the same bodies in a round.
-        func indices(_ round: Int) -> Range<Int> { worth * 10 + round * part..<worth * 10 + (round + 1) * part }
-        let comparison: Comparison
-        do {
-            let driver = Driver(steady, bodies)
-            _ = try driver.put(0..<worth * 10)
-            comparison = try Comparison.run(rounds: context.rounds) { round in
-                FileTree.syncAll()
-                return try driver.put(indices(round)).rate
-            } _: { round in
-                try context.withPeer(.larder, bodies, options: options) { fresh in
-                    FileTree.syncAll()
-                    return try fresh.put(indices(round)).rate
-                }
-            }
-        } catch {
-            _ = sampler.stop()
-            throw error
-        }
-        let highest = sampler.stop()
-        try steady.close()
-        let share = Double(highest) / Double(budget)
-        return [
+        var steady = SteadyState(
+            size: size, budgetBytes: budget, factor: 10, rounds: context.rounds, seed: context.seed)
+        let larder = try steady.run(in: context.directory)
+        (steady.kind, steady.rounds, steady.factor) = (.directory, 2, context.preset == .quick ? 2 : 5)
+        let directory = try steady.run(in: context.directory)
+        let rates = (Comparison.median(larder.steady), Comparison.median(larder.fresh))
+        let other = Comparison.median(directory.steady)
+        let share = Double(larder.highestBytes) / Double(budget)
+        var rows = [
             TargetRow(
-                id, "puts/s after 10x the budget, \(size)", against: "the fresh store", atLeast: 0.6, comparison),
+                id: id, measure: "puts/s after 10x the budget, \(size)", against: "the fresh store", sense: .atLeast,
+                target: 0.6, reached: larder.ratio, unit: "x",
+                rounds: zip(larder.steady, larder.fresh).map { $0 / max($1, 1e-9) },
+                detail: "\(Render.rate(rates.0)) to \(Render.rate(rates.1))"),
+            TargetRow(
+                id: id, measure: "the same", against: "a directory cache at its budget", sense: .atLeast, target: 10,
+                reached: rates.0 / max(other, 1e-9), unit: "x", rounds: larder.steady.map { $0 / max(other, 1e-9) },
+                detail: "\(Render.rate(rates.0)) to \(Render.rate(other))"),
             TargetRow(
                 id: id, measure: "highest disk use meanwhile", against: "the budget", sense: .atMost, target: 1,
                 reached: share, unit: "x", rounds: [share],
-                detail: "\(ByteCount(highest)) of \(ByteCount(budget)), \(Render.count(sampler.walks)) walks"),
+                detail: "\(ByteCount(larder.highestBytes)) of \(ByteCount(budget)), bodies "
+                    + (larder.storedShare.map { Render.decimal($0, 2) } ?? "-") + " of it"),
         ]
+        var written = TargetRow(
+            id: "P14", measure: "bytes to the device a byte put, full store, \(size)", against: "a directory cache",
+            sense: .atMost, target: 1, unit: "x", detail: "the directory is on no device that counts")
+        if let own = larder.deviceBytesPerByte, let theirs = directory.deviceBytesPerByte {
+            (written.reached, written.detail) = (
+                own / max(theirs, 1e-9), "\(Render.decimal(own, 2)) to \(Render.decimal(theirs, 2)) bytes"
+            )
+        }
+        rows.append(written)
+        return rows
     }
 }

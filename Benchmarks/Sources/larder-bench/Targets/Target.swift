@@ -11,6 +11,7 @@ enum Targets {
     static let all: [any Target.Type] = [
         P1Hits.self, P2Puts.self, P3DurablePuts.self, P4Displacement.self, P5PutLatency.self, P6Open.self,
         P7Growth.self, P8Footprint.self, P9Threads.self, P10SteadyState.self, P11Replay.self, P12Peers.self,
+        P13Stalls.self,
         P15Growth.self, P16MixedLoad.self, P17ManyStores.self, P18DeviceWrites.self,
     ]
 
