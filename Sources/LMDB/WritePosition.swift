@@ -52,7 +52,8 @@ extension WriteTransaction {
                 transaction: self, database: database, cursor: cursor, key: found, value: UnsafeRawBufferPointer(value))
         }
         giveBack(cursor)
-        if code == MDB_NOTFOUND { return nil }
+        // A key that no database can hold, which a damaged row may contain.
+        if code == MDB_NOTFOUND || code == MDB_BAD_VALSIZE { return nil }
         throw LMDBError(code: code, function: "mdb_cursor_get")
     }
 }

@@ -276,6 +276,38 @@ import Testing
         }
     }
 
+    /// A put that an entry is in the way of heals one that no lookup would find.
+    @Test func aDamagedBodyIsNotPresent() throws {
+        try withStore(configuration: Self.configuration) { store in
+            try store.put(body(50), for: "k")
+            try damage("k", store)
+            var batch = WriteBatch()
+            batch.put(body(60), for: "k", unlessPresent: true)
+            try store.write(batch).throwIfFailed()
+            try #expect(store.bytes("k") == body(60))
+        }
+    }
+
+    @Test func aDamagedRowOfTheAccessOrderHoldsNoCommitUp() throws {
+        try withStore(configuration: Self.configuration) { store in
+            for name in ["a", "b"] { try store.put(body(50), for: Key(name)) }
+            try store.flush()
+            let stamp = try store.engine.mutate(.housekeeping) { mutation in
+                let record = try #require(try mutation.record(Array("a".utf8)))
+                try mutation.transaction.put(store.engine.index.recency, record.stamp, [])
+                mutation.noteChange(trees: 1)
+                return record.stamp
+            }
+            #expect(stamp > 0)
+            for name in ["a", "b"] { try #expect(store.bytes(Key(name)) == body(50)) }
+            try #expect(store.touch("b"))
+            _ = try store.touch("a")
+            try store.flush()
+            try #expect(store.check(repair: true).isRepaired)
+            try #expect(store.bytes("a") == body(50))
+        }
+    }
+
     @Test func aCheckFindsDamageAndARepairRemovesTheEntry() throws {
         try withStore(configuration: Self.configuration) { store in
             for name in ["a", "b"] { try store.put(body(50), for: Key(name)) }

@@ -98,8 +98,8 @@ import Testing
         expect(
             bytes,
             """
-            03 00 0000 00000000 050000000000b163 2cf24dba5fb0a30e 0700000000000000 0040204648470600 0140204648470600
-            0000 68656c6c6f
+            03 00 0000 00000000 0500000000003b41 2cf24dba5fb0a30e 0700000000000000 0040204648470600 0140204648470600
+            0000 0500 68656c6c6f
             """)
         #expect(decode(bytes) == record && isIntact(bytes) && record.fits(Digest.of(Self.hello)))
         #expect(!record.fits(Digest.of([])))
@@ -123,6 +123,25 @@ import Testing
             let isFree = (4..<8).contains(at) || (24..<32).contains(at) || (40..<48).contains(at)
             #expect(isIntact(damaged) == isFree, "byte \(at)")
         }
+    }
+
+    /// A bit that flips in what says where the parts lie makes no other body of the bytes.
+    @Test func noFlippedBitMovesTheBody() throws {
+        var record = Self.entry
+        record.blob = 0
+        record.length = 5
+        record.embedded = EntryRecord.Embedded(Self.hello, Digest.of(Self.hello))
+        record.seal(for: Self.key, Digest.of(Self.hello))
+        let bytes = record.bytes
+        for bit in 48 * 8..<bytes.count * 8 - 5 * 8 {
+            var damaged = bytes
+            damaged[bit / 8] ^= 1 << UInt8(bit % 8)
+            let body = damaged.withUnsafeBytes { EntryView($0)?.embedded.map(Array.init) }
+            #expect(body == nil || body == Self.hello, "bit \(bit)")
+        }
+        var unsealed = bytes
+        unsealed[48] |= 128
+        #expect(decode(unsealed) == nil)
     }
 
     @Test func aPlainEntryRecordIs58Bytes() {
@@ -163,7 +182,8 @@ import Testing
             if bits & 64 != 0 { record.embedded = EntryRecord.Embedded(body(bits), Digest.of(body(bits))) }
             record.length = bits & 64 != 0 ? UInt64(bits) : 13
             record.blob = bits & 64 != 0 ? 0 : 2
-            if bits & 128 != 0 { record.seal(for: Self.key, Digest.of(body(bits))) }
+            // Only what was written in format 1 has no seal, and no body with it.
+            if bits & 192 != 0 { record.seal(for: Self.key, Digest.of(body(bits))) }
             let bytes = record.bytes
             #expect(bytes.count == record.byteCount && decode(bytes) == record && isIntact(bytes), "\(bits)")
             for end in bytes.indices {

@@ -33,12 +33,12 @@ extension EntryRecord {
     /// Sets the seal again after a change of fields, for the same body. A record without one gets none.
     mutating func reseal(for key: [UInt8]) {
         guard seal != nil else { return }
-        // The body has a check of its own.
-        var still = self
-        still.embedded?.bytes = []
-        let sum = withUnsafeTemporaryAllocation(byteCount: still.byteCount, alignment: 8) { [still] raw in
-            still.write(to: raw)
-            return Seal.check(clearing: raw, under: key)
+        let record = self
+        let sum = withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 8) { raw in
+            record.write(to: raw)
+            // The body has a check of its own.
+            let end = raw.count - (record.embedded?.bytes.count ?? 0)
+            return Seal.check(clearing: UnsafeMutableRawBufferPointer(rebasing: raw[..<end]), under: key)
         }
         seal?.check = sum
     }

@@ -151,7 +151,7 @@ struct EntryRecord: Equatable {
             UnsafeMutableRawBufferPointer(rebasing: raw[at...]).copyBytes(from: bytes)
             at += bytes.count
         }
-        if fields.contains(.length) { append(length) }
+        if let embedded { append(UInt16(embedded.bytes.count)) } else { append(length) }
         if fields.contains(.expires) { append(expires) }
         if fields.contains(.created) { append(created) }
         if fields.contains(.session) { append(session) }
@@ -204,16 +204,14 @@ struct EntryRecord: Equatable {
         version = raw.field(Offset.version)
         hits = raw.field(Offset.hits)
         id = raw.field(Offset.id)
-        let place: UInt64 = raw.field(Offset.blob)
         if view.isSealed {
+            let place: UInt64 = raw.field(Offset.blob)
             seal = Seal(
                 digestTag: view.isEmbedded ? 0 : UInt16(truncatingIfNeeded: place >> Seal.shift),
                 check: UInt16(truncatingIfNeeded: id >> Seal.shift))
-            id &= Seal.numberMask
-            blob = view.blob
-        } else if !view.isEmbedded {
-            blob = place
         }
+        id &= Seal.numberMask
+        blob = view.blob
         stamp = view.stamp
         expires = view.expires
         length = view.length

@@ -16,6 +16,12 @@ struct EntryView {
         case EntryRecord.format:
             fields = EntryRecord.Fields(rawValue: raw.field(48))
             guard EntryRecord.Fields.all.isSuperset(of: fields), raw.count >= fields.headLength else { return nil }
+            // What was written without a seal has none: a flipped bit must not take it away.
+            if fields.contains(.unsealed) {
+                guard fields.contains(.length), raw.field(14) == 0 as UInt16, raw.field(22) == 0 as UInt16 else {
+                    return nil
+                }
+            }
         case 1, 2:
             fields = .older
             guard raw.count >= EntryRecord.olderLength else { return nil }
@@ -39,14 +45,14 @@ struct EntryView {
     var expires: Int64 {
         if isOlder { return raw.field(56) }
         guard fields.contains(.expires) else { return .max }
-        return raw.field(isEmbedded ? 50 : 58)
+        return raw.field(isEmbedded ? 52 : 58)
     }
 
     /// Bytes of the body.
     @inline(__always)
     var length: UInt64 {
         if isOlder { return raw.field(24) }
-        return isEmbedded ? UInt64(parts?.body.count ?? 0) : raw.field(50)
+        return isEmbedded ? UInt64(raw.field(50, as: UInt16.self)) : raw.field(50)
     }
 
     /// The first eight bytes of the SHA-256 of an embedded body, as they stand in memory.
@@ -89,7 +95,7 @@ struct EntryView {
         let keyEnd = start + (keyField == 0 ? 0 : keyField + 1)
         let tagEnd = keyEnd + tags
         let end = tagEnd + metadata
-        guard isEmbedded ? end <= raw.count : end == raw.count else { return nil }
+        guard raw.count == end + (isEmbedded ? Int(raw.field(50, as: UInt16.self)) : 0) else { return nil }
         return Parts(longKey: start..<keyEnd, tags: keyEnd..<tagEnd, metadata: tagEnd..<end, body: end..<raw.count)
     }
 
@@ -134,7 +140,7 @@ extension EntryRecord {
     struct Fields: OptionSet {
         let rawValue: UInt16
 
-        /// The length of a body that is not part of the record. Without it the body is.
+        /// The length of a body that is not part of the record. Without it the body is, and its length has two bytes.
         static let length = Fields(rawValue: 1)
         static let expires = Fields(rawValue: 2)
         /// When the key was first put, if that is not when the body was.
@@ -153,9 +159,13 @@ extension EntryRecord {
         @inline(__always)
         private func count(_ mask: UInt16) -> Int { (rawValue & mask).nonzeroBitCount }
 
+        /// Where the numbers begin: behind the two bytes of an embedded body's length.
+        @inline(__always)
+        private var wideStart: Int { EntryRecord.leastLength + (contains(.length) ? 0 : 2) }
+
         /// Where the numbers end.
         @inline(__always)
-        var wideEnd: Int { EntryRecord.leastLength + 8 * count(15) }
+        var wideEnd: Int { wideStart + 8 * count(15) }
 
         /// Where the lengths end, and the parts begin.
         @inline(__always)
@@ -163,6 +173,6 @@ extension EntryRecord {
 
         /// Where one of the numbers lies.
         @inline(__always)
-        func place(of field: Fields) -> Int { EntryRecord.leastLength + 8 * count(field.rawValue &- 1) }
+        func place(of field: Fields) -> Int { wideStart + 8 * count(field.rawValue &- 1) }
     }
 }

@@ -41,11 +41,13 @@ struct RecordCopy: Sendable {
 
     /// The record, with the length of an embedded body and without its bytes; an empty one if it is damaged.
     var decoded: EntryRecord {
-        let head =
+        var head =
             switch front {
             case .words(let words, let count): withUnsafeBytes(of: words) { Array($0[..<count]) }
             case .bytes(let bytes): bytes
             }
+        // The length of a body that is not here.
+        if head.withUnsafeBytes({ EntryView($0)?.isEmbedded ?? false }) { (head[50], head[51]) = (0, 0) }
         var record = (head + metadata).withUnsafeBytes { EntryRecord($0) } ?? EntryRecord()
         record.length = length
         return record

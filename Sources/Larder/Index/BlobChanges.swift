@@ -67,18 +67,12 @@ final class BlobChanges {
         return id
     }
 
-    /// The body with a digest: its blob with one more reference, or a copy of one that is embedded. Nil if no put could
+    /// The body with a digest: its blob with one more reference, or a copy of one that is embedded under the key of the
+    /// digest. Nil if no put could
     /// share it: there is none, or its bytes are damaged.
     func share(_ digest: Digest, isDurable: Bool) throws -> SharedBody? {
         if let blob = try shareBlob(digest, isDurable: isDurable) { return blob }
-        var bytes = try index.embedded(digest, transaction.reading).map { Array($0) }
-        if bytes == nil, tally.state.strayCount > 0 {
-            try index.walkEmbedded([digest], transaction.reading) {
-                bytes = Array($2)
-                return false
-            }
-        }
-        return bytes.map { .embedded($0) }
+        return try index.embedded(digest, transaction.reading).map { .embedded(Array($0)) }
     }
 
     private func shareBlob(_ digest: Digest, isDurable: Bool) throws -> SharedBody? {

@@ -135,6 +135,7 @@ final class Mutation {
         let present = try key.withUnsafeBytes {
             try transaction.insert(index.entries, $0, count: count) { [new] in new.write(to: $0) }
         }
+        var hasBlob = new.embedded == nil
         if let present {
             // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
             try reading.checkHead(of: present, keyCount: key.count)
@@ -146,6 +147,7 @@ final class Mutation {
             }
             new.reseal(for: key)
             if let old {
+                hasBlob = hasBlob || old.embedded == nil
                 try deleteRows(of: old)
                 try releaseBody(of: old, under: key)
                 state.logicalBytes &-= old.length
@@ -158,7 +160,7 @@ final class Mutation {
         try insertRows(of: new, key: key)
         keysOfContent?[put.digest, default: []].append(key)
         tally.noteValue(bytes: count, pageSize: index.environment.pageSize)
-        noteChange(trees: new.embedded == nil ? 6 : 4)
+        noteChange(trees: hasBlob ? 6 : 4)
     }
 
     /// Puts the body of an entry into its record, or the record of a blob beside it.
@@ -185,6 +187,7 @@ final class Mutation {
     /// What an entry that goes, or gets another body, leaves of the one it has.
     private func releaseBody(of record: EntryRecord, under key: [UInt8]) throws {
         guard record.embedded != nil else { return try blobs.release(record.blob) }
+        noteFreed(pages: 1)
         state.blobCount &-= 1
         state.storedBytes &-= record.length
         if record.isStray(under: key) { state.strayCount &-= 1 }
@@ -292,7 +295,7 @@ final class Mutation {
     /// - Parameter isDurable: the caller relies on the body to survive power loss.
     func useFreshEntry(_ key: [UInt8], isDurable: Bool, where sees: (UInt16) -> Bool) throws -> Bool {
         guard let record = try record(key), sees(record.version), !record.isExpired(at: now),
-            let head = try head(of: record), head.isComplete, record.progress == nil
+            let head = try head(of: record), head.isComplete, record.progress == nil, record.isOf(head)
         else { return false }
         // A file that a power loss may have damaged is compared when it is read, as for every lookup.
         if head.location == .file {

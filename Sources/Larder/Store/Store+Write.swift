@@ -91,7 +91,9 @@ extension Store {
         var changes: [Change] = []
         changes.reserveCapacity(batch.count)
         do {
-            let content = try writing.submission.keys(of: batch.removedContent)
+            let content = BatchContent(
+                keys: try writing.submission.keys(of: batch.removedContent),
+                strays: try writing.submission.strays(batch.linkedContent))
             for operation in batch.operations {
                 changes.append(try makeChange(operation, isDurable(durability), content))
             }
@@ -113,11 +115,15 @@ extension Store {
         var changes: [Change] = []
         changes.reserveCapacity(batch.count)
         do {
-            let digests = batch.removedContent
-            // A walk over every entry.
+            let (removed, linked) = (batch.removedContent, batch.linkedContent)
+            // Walks over every entry.
             let content =
-                digests.isEmpty
-                ? [:] : try await IOPool.long.run { try writing.submission.keys(of: digests) }
+                removed.isEmpty && linked.isEmpty
+                ? BatchContent()
+                : try await IOPool.long.run {
+                    BatchContent(
+                        keys: try writing.submission.keys(of: removed), strays: try writing.submission.strays(linked))
+                }
             for operation in batch.operations {
                 try Task.checkCancellation()
                 let prepared =
@@ -165,14 +171,14 @@ extension Store {
     private static let maximumOperations = 16_384
 
     private func makeChange(
-        _ operation: WriteBatch.Operation, _ isDurable: Bool, _ content: [Digest: [[UInt8]]]
+        _ operation: WriteBatch.Operation, _ isDurable: Bool, _ content: BatchContent
     ) throws -> Change {
         do {
             switch operation {
             case .put(let body, let key, var options, let condition):
                 try checkIsWritten(options, key)
                 options.durability = isDurable ? .durable : .relaxed
-                return .put(try makePut(body, key, options), condition)
+                return .put(try makePut(body, key, options, content), condition)
             case .change(let key, let fields, let condition):
                 try fields.validate(key)
                 return alteration(key, fields, condition)
@@ -180,7 +186,7 @@ extension Store {
                 try key.validate()
                 return .remove(removal(of: key, isDurable: isDurable), condition)
             case .removeContent(let digest):
-                return .removeContent(digest, content[digest] ?? [])
+                return .removeContent(digest, content.keys[digest] ?? [])
             case .lease(let kind, let subject, let duration):
                 return .lease(try makeLease(kind, subject, duration))
             }
@@ -189,11 +195,14 @@ extension Store {
         }
     }
 
-    private func makePut(_ body: WriteBatch.Body, _ key: Key, _ options: PutOptions) throws -> PendingPut {
+    private func makePut(
+        _ body: WriteBatch.Body, _ key: Key, _ options: PutOptions, _ content: BatchContent
+    ) throws -> PendingPut {
         switch body {
         case .bytes(let bytes, let digest):
             return try makePut(of: bytes, key, options, .computed(declared: digest)).withoutDescriptor
         case .content(let digest):
+            if let stray = content.strays[digest] { return try makePut(of: stray, key, options, .known(digest)) }
             try options.validate(key: key)
             return makePut(key, digest, 0, .content, options)
         }
@@ -247,10 +256,25 @@ extension WriteBatch {
         return (rows.count, Int64(rows.values.reduce(bytes, +)))
     }
 
+    /// The content that entries are to be put with, where it may be looked for.
+    fileprivate var linkedContent: Set<Digest> {
+        if !findsStrays { return [] }
+        return Set(
+            operations.compactMap { if case .put(.content(let digest), _, _, _) = $0 { digest } else { nil } })
+    }
+
     /// The content that is to be removed.
     fileprivate var removedContent: Set<Digest> {
         Set(operations.compactMap { if case .removeContent(let digest) = $0 { digest } else { nil } })
     }
+}
+
+/// What was found for the operations of a batch that name content.
+private struct BatchContent: Sendable {
+    /// Where content that is to be removed was found.
+    var keys: [Digest: [[UInt8]]] = [:]
+    /// Bytes that only a walk finds.
+    var strays: [Digest: [UInt8]] = [:]
 }
 
 extension PendingPut {

@@ -31,6 +31,9 @@ public struct WriteBatch: Sendable {
     /// True if its changes, and its puts of content that is in the store, may use the headroom as removals do: the
     /// entries they leave are smaller than before. It holds for `Store.housekeepingLimit` operations.
     package var isHousekeeping = false
+    /// False where `put(contentOf:)` does not find small bodies that were not put by content: to find them takes a walk
+    /// over all entries.
+    package var findsStrays = true
 
     /// An empty batch.
     public init() {}

@@ -48,6 +48,7 @@ package final class Promises: Sendable {
         for start in stride(from: 0, to: due.count, by: Self.batch) {
             let part = Array(due[start..<min(due.count, start + Self.batch)])
             var batch = WriteBatch()
+            batch.findsStrays = false
             lease(part, &batch)
             for digest in part where !areNew {
                 // Content that has another name only would go with that name.

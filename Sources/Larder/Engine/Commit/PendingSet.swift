@@ -90,6 +90,20 @@ final class PendingSet: @unchecked Sendable {
         }
     }
 
+    /// The bytes of small bodies with these digests that are pending.
+    func embeddableBodies(_ digests: Set<Digest>) -> [Digest: [UInt8]] {
+        if count.load(ordering: .acquiring) == 0 { return [:] }
+        return monitor.locked {
+            var found: [Digest: [UInt8]] = [:]
+            for changes in [open.changes, committing?.changes ?? [:]] {
+                for case .put(let put, _) in changes.values where put.isEmbeddable {
+                    if case .inline(let bytes) = put.body, digests.contains(put.digest) { found[put.digest] = bytes }
+                }
+            }
+            return found
+        }
+    }
+
     /// True if something that is pending may be under a key with these first bytes. Looks at every pending change.
     func mayHave(prefix: Key) -> Bool {
         if count.load(ordering: .acquiring) == 0 { return false }

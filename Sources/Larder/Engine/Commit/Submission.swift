@@ -200,6 +200,31 @@ final class Submission: EnginePart {
         }
     }
 
+    /// Those of some contents that no digest leads to, with their bytes: strays, pending or committed. Before a
+    /// transaction, which must not walk over all entries.
+    func strays(_ digests: Set<Digest>) throws -> [Digest: [UInt8]] {
+        if digests.isEmpty { return [:] }
+        let missing = try read { transaction in
+            try digests.filter {
+                try index.shared($0, transaction) == nil && index.embedded($0, transaction) == nil
+            }
+        }
+        if missing.isEmpty { return [:] }
+        // Pending ones first: what is committed meanwhile is in the index then.
+        var found = pending.embeddableBodies(missing)
+        let rest = missing.subtracting(found.keys)
+        guard !rest.isEmpty, try state().strayCount > 0 else { return found }
+        try Yielding.run(files) { poll in
+            try readLong { transaction in
+                try index.walkEmbedded(rest, transaction, poll: poll) {
+                    found[$1] = Array($2)
+                    return found.count < missing.count
+                }
+            }
+        }
+        return found
+    }
+
     // MARK: Everything pending
 
     /// Commits what this process has pending, so that what follows sees it.
