@@ -98,14 +98,14 @@ final class ThreadWatch: Sendable {
 
     // Numbers of calls: <asm/unistd_64.h>, <asm-generic/unistd.h>.
     #if arch(x86_64)
-        private static let waits: Set<Int> = [35, 202, 230]
+        private static let waits: Set<Int> = [7, 35, 202, 230, 232, 271]
         private static let names = [
             0: "read", 1: "write", 17: "pread", 18: "write", 20: "write", 74: "fsync", 75: "fdatasync",
             77: "ftruncate", 257: "open", 263: "unlink", 264: "rename", 277: "sync_file_range", 285: "fallocate",
             296: "write", 306: "syncfs", 316: "rename",
         ]
     #else
-        private static let waits: Set<Int> = [98, 101, 115]
+        private static let waits: Set<Int> = [22, 73, 98, 101, 115]
         private static let names = [
             35: "unlink", 38: "rename", 46: "ftruncate", 47: "fallocate", 56: "open", 63: "read", 64: "write",
             66: "write", 67: "pread", 68: "write", 70: "write", 82: "fsync", 83: "fdatasync", 84: "sync_file_range",

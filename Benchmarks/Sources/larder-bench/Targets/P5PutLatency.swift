@@ -39,7 +39,7 @@ enum P5PutLatency: Target {
             }
             rows.append(
                 TargetRow(
-                    id, "put p99 at a full budget, 16 KiB, \(text)", against: "put p99 with room to spare", atMost: 3,
+                    id, "put p99 at a full budget, 16 KiB, \(text)", against: "put p99 with room to spare", atMost: 2,
                     comparison))
         }
         try full.close()
