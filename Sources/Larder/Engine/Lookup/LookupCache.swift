@@ -90,6 +90,26 @@ final class LookupCache: @unchecked Sendable {
         self.memory = memory
     }
 
+    /// Goes all ways once, with values that are looked up by no caller. Swift makes types when they are first used, under a lock
+    /// that a child of fork(2) would wait for without end: here that is before other threads use the store.
+    static func prepare() {
+        let commits = OwnCommits()
+        commits.didCommit(9)
+        let cache = LookupCache(commits, CopyMemory())
+        cache.worth = unproven + 1
+        let bytes: [UInt8] = [1] + EntryRecord().bytes
+        bytes.withUnsafeBytes { raw in
+            let key = UnsafeRawBufferPointer(rebasing: raw[..<1])
+            let values = Values(entry: UnsafeRawBufferPointer(rebasing: raw[1...]), blob: key)
+            for snapshot in 1...4 as ClosedRange<UInt64> {
+                if case nil = cache.find(key, 0, in: snapshot) { cache.note(key, 0, in: snapshot, values) }
+            }
+            cache.renew(key, 0, in: 5, blob: key)
+            cache.grow(5)
+        }
+        cache.clear()
+    }
+
     deinit {
         for position in lines.indices { release(&lines[position]) }
         lines.deallocate()

@@ -3,8 +3,7 @@ import Locks
 
 /// Unlinks files in `trash/`, and staged files that were replaced before their commit, away from the threads that
 /// commit and put: unlinking a file that has been written back costs about a millisecond on ext4, twenty for 64 MiB.
-/// Its thread comes with the first file and ends when there was none for a second: a process may have very many stores
-/// open that remove none.
+/// Its thread comes with the first file and stays: a process may have very many stores open that remove none.
 final class Reaper: @unchecked Sendable {
     // SAFETY: all variables are touched only under `monitor`, but for `bytes`, which is atomic. `close()` joins the
     // thread, which refers to this without counting.
@@ -27,11 +26,6 @@ final class Reaper: @unchecked Sendable {
     /// Bytes of the files that wait to be unlinked.
     var queuedBytes: Int64 { bytes.load(ordering: .relaxed) }
     private var thread: WorkerThread?
-    /// True from the start of the thread until it no longer looks at the queue.
-    private var isRunning = false
-
-    private static let idleSeconds = 1.0
-
     init(trash: Directory, ledger: Ledger) {
         self.trash = trash
         self.ledger = ledger
@@ -41,12 +35,9 @@ final class Reaper: @unchecked Sendable {
     /// - Returns: false if there is none, and there can be none: the caller works at it.
     private func wake() -> Bool {
         monitor.signal()
-        if isRunning || isClosing || queue.isEmpty { return true }
-        // One that has ended: it needs no lock any more.
-        thread?.join()
+        if thread != nil || isClosing || queue.isEmpty { return true }
         thread = try? WorkerThread { [unowned self] in work() }
-        isRunning = thread != nil
-        return isRunning
+        return thread != nil
     }
 
     /// A transaction is about to move files to `trash/`: `drain` waits until `add` has named them.
@@ -123,16 +114,11 @@ final class Reaper: @unchecked Sendable {
     }
 
     private func work() {
-        let clock = SystemClock()
         while true {
             while step() {}
-            let end = clock.uptime() + UInt64(Self.idleSeconds * 1e9)
             let isOver = monitor.locked {
-                while queue.isEmpty, !isClosing, case let now = clock.uptime(), now < end {
-                    monitor.wait(seconds: Double(end - now) / 1e9)
-                }
-                isRunning = !queue.isEmpty
-                return !isRunning
+                while queue.isEmpty, !isClosing { monitor.wait() }
+                return isClosing && queue.isEmpty
             }
             if isOver { return }
         }
