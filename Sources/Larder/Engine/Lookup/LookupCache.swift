@@ -90,8 +90,9 @@ final class LookupCache: @unchecked Sendable {
         self.memory = memory
     }
 
-    /// Goes all ways once, with values that are looked up by no caller. Swift makes types when they are first used, under a lock
-    /// that a child of fork(2) would wait for without end: here that is before other threads use the store.
+    /// Goes all ways once, with values that are looked up by no caller. Swift makes types when they are first used,
+    /// under a lock that a child of fork(2) would wait for without end: here that is before other threads use the
+    /// store.
     static func prepare() {
         let commits = OwnCommits()
         commits.didCommit(9)
