@@ -109,6 +109,14 @@ final class LookupCache: @unchecked Sendable {
             cache.grow(5)
         }
         cache.clear()
+        var record = EntryRecord()
+        record.embedded = EntryRecord.Embedded([1], Digest.of([1]))
+        record.seal(for: [1], Digest.of([1]))
+        record.bytes.withUnsafeBytes { raw in
+            guard let view = EntryView(raw), let parts = view.parts else { return }
+            _ = (view.embedded?.count, view.metadata?.count, view.isIntact(under: [1]), view.hasLongKey(Key("k")))
+            _ = (RecordCopy(view, parts).decoded.embedded?.isSound, EntryRecord(raw)?.embedded?.digest)
+        }
     }
 
     deinit {
