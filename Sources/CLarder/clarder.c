@@ -68,6 +68,11 @@ static _Thread_local int first_rounds;
 int clarder_first_rounds(void) { return first_rounds; }
 void clarder_set_first_rounds(int rounds) { first_rounds = rounds; }
 
+static _Thread_local bool in_call;
+
+bool clarder_is_in_call(void) { return in_call; }
+void clarder_set_in_call(bool is_in_call) { in_call = is_in_call; }
+
 int clarder_make_temporary(char *name) { return mkostemp(name, O_CLOEXEC); }
 
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length) {

@@ -4,7 +4,9 @@ import SystemPackage
 
 /// Runs the body of a C function. What it throws becomes a status, and the message of this thread.
 func status(_ body: () throws -> larder_status) -> larder_status {
-    do { return try body() } catch { return note(error) }
+    FirstCalls.run {
+        do { return try body() } catch { return note(error) }
+    }
 }
 
 /// As above for a body that does something or throws.

@@ -5,8 +5,6 @@ enum ForkedHandles {
     /// Once, before the first store is opened.
     private static let result = Result<Void, LarderError> { () throws(LarderError) in
         try Fork.watch { Handles.beginAgain() }
-        // A child's first call with a handle of its parent fails: what it takes to say so has to be made before.
-        _ = note(LarderError(.closed, "a handle of the parent", remedy: .repair))
     }
 
     /// Throws `noSpace` if the system has no memory for a handler of pthread_atfork(3).

@@ -65,6 +65,10 @@ void clarder_forget_thread(void);
 int clarder_first_rounds(void);
 void clarder_set_first_rounds(int rounds);
 
+/// Whether the thread is in a call: see `FirstCalls`.
+bool clarder_is_in_call(void);
+void clarder_set_in_call(bool is_in_call);
+
 /// Makes and opens a file of mode 0600 that no program started later inherits. `name` ends with `XXXXXX`, which is replaced.
 /// Returns its descriptor, or -1 with `errno` set. mkostemp(3).
 int clarder_make_temporary(char *name);

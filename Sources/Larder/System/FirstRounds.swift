@@ -7,7 +7,7 @@ import Locks
 /// of its runtime. A child of fork(2) that needs such a lock waits forever if a thread of its parent held it.
 enum FirstRounds {
     /// How many, from one wait for work to the next.
-    private static let count: Int32 = 8
+    private static let count: Int32 = 64
     /// The longest that a fork waits, in milliseconds.
     private static let patience = 1000
     /// Threads in one of their first rounds.

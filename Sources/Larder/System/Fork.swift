@@ -16,12 +16,20 @@ package enum Fork {
     private static let isWatching: Bool = {
         // A child cannot wait for a thread of its parent that makes one of these at the moment of the fork.
         for global in globals { global.prepare() }
-        return pthread_atfork({ Fork.prepare() }, { Fork.monitor.unlock() }, { Fork.begin() }) == 0
+        return pthread_atfork({ Fork.prepare() }, { Fork.resume() }, { Fork.begin() }) == 0
     }()
 
+    /// The calls first: the engine's threads come to rest when they are over.
     private static func prepare() {
+        FirstCalls.wait()
         FirstRounds.wait()
         monitor.lock()
+    }
+
+    /// In the parent.
+    private static func resume() {
+        monitor.unlock()
+        FirstCalls.goOn()
     }
 
     private static var globals: [any ProcessGlobal.Type] {
@@ -77,6 +85,7 @@ package enum Fork {
     /// In the child, which holds `monitor`.
     private static func begin() {
         clarder_forget_thread()
+        FirstCalls.beginAgain()
         FirstRounds.beginAgain()
         for descriptor in locked { close(descriptor) }
         locked = []

@@ -90,35 +90,6 @@ final class LookupCache: @unchecked Sendable {
         self.memory = memory
     }
 
-    /// Goes all ways once, with values that are looked up by no caller. Swift makes types when they are first used,
-    /// under a lock that a child of fork(2) would wait for without end: here that is before other threads use the
-    /// store.
-    static func prepare() {
-        let commits = OwnCommits()
-        commits.didCommit(9)
-        let cache = LookupCache(commits, CopyMemory())
-        cache.worth = unproven + 1
-        let bytes: [UInt8] = [1] + EntryRecord().bytes
-        bytes.withUnsafeBytes { raw in
-            let key = UnsafeRawBufferPointer(rebasing: raw[..<1])
-            let values = Values(entry: UnsafeRawBufferPointer(rebasing: raw[1...]), blob: key)
-            for snapshot in 1...4 as ClosedRange<UInt64> {
-                if case nil = cache.find(key, 0, in: snapshot) { cache.note(key, 0, in: snapshot, values) }
-            }
-            cache.renew(key, 0, in: 5, blob: key)
-            cache.grow(5)
-        }
-        cache.clear()
-        var record = EntryRecord()
-        record.embedded = EntryRecord.Embedded([1], Digest.of([1]))
-        record.seal(for: [1], Digest.of([1]))
-        record.bytes.withUnsafeBytes { raw in
-            guard let view = EntryView(raw), let parts = view.parts else { return }
-            _ = (view.embedded?.count, view.metadata?.count, view.isIntact(under: [1]), view.hasLongKey(Key("k")))
-            _ = (RecordCopy(view, parts).decoded.embedded?.isSound, EntryRecord(raw)?.embedded?.digest)
-        }
-    }
-
     deinit {
         for position in lines.indices { release(&lines[position]) }
         lines.deallocate()

@@ -48,7 +48,6 @@ final class Lookups: EnginePart {
         self.descriptions = descriptions
         self.uses = uses
         usesReference = uses.map(Unmanaged.passUnretained)
-        LookupCache.prepare()
         let copies = CopyMemory()
         caches = (0..<Environment.slotCount).map { _ in LookupCache(context.ownCommits, copies) }
         index.environment.whenMapMoves { [caches] in for cache in caches { cache.clear() } }

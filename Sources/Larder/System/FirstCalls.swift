@@ -1,0 +1,59 @@
+import CLarder
+import Locks
+
+/// The first calls that a program makes from C. A fork waits until they have returned, and they wait for a fork.
+///
+/// As in the `FirstRounds` of the engine's threads, Swift makes types in them under its locks. Without a gate the
+/// threads of a busy program leave a fork no moment in which all of them are outside.
+package enum FirstCalls {
+    /// How many, of all threads of the process.
+    private static let count = 10_000
+    /// The longest that a fork waits for calls, and a call for forks, in milliseconds.
+    private static let patience = 1000
+    private static let left = Atomic<Int>(count)
+    private static let running = Atomic<Int>(0)
+    private static let forks = Atomic<Int>(0)
+
+    /// Runs a call. One inside of another, as from a callback, or on a thread of the engine is part of that work.
+    @inline(__always)
+    package static func run<Result>(_ call: () throws -> Result) rethrows -> Result {
+        guard left.load(ordering: .relaxed) > 0, !clarder_is_in_call(), clarder_first_rounds() == 0 else {
+            return try call()
+        }
+        begin()
+        defer { end() }
+        return try call()
+    }
+
+    private static func begin() {
+        left.wrappingSubtract(1, ordering: .relaxed)
+        running.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        for _ in 0..<patience where forks.load(ordering: .sequentiallyConsistent) > 0 {
+            running.wrappingSubtract(1, ordering: .releasing)
+            usleep(1000)
+            running.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        }
+        clarder_set_in_call(true)
+    }
+
+    private static func end() {
+        clarder_set_in_call(false)
+        running.wrappingSubtract(1, ordering: .releasing)
+    }
+
+    /// Before a fork: no call begins until `goOn`.
+    static func wait() {
+        forks.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        let own = clarder_is_in_call() ? 1 : 0
+        for _ in 0..<patience where running.load(ordering: .sequentiallyConsistent) > own { usleep(1000) }
+    }
+
+    /// After a fork, in the parent.
+    static func goOn() { forks.wrappingSubtract(1, ordering: .releasing) }
+
+    /// In a child, which has no thread but the one that called fork(2).
+    static func beginAgain() {
+        forks.store(0, ordering: .relaxed)
+        running.store(clarder_is_in_call() ? 1 : 0, ordering: .relaxed)
+    }
+}
