@@ -50,6 +50,7 @@ struct SteadyState {
         for round in 0..<rounds {
             let indices = worth * factor + round * part..<worth * factor + (round + 1) * part
             FileTree.syncAll()
+            device?.settle()
             let before = device?.bytes()
             let tally = try driver.put(indices)
             FileTree.syncAll()
@@ -79,6 +80,7 @@ struct SteadyState {
         defer { FileTree.remove(path) }
         let peer = try kind.open(path, options)
         FileTree.syncAll()
+        DeviceWrites(below: path)?.settle()
         let rate = try Driver(peer, bodies).put(indices).rate
         try peer.close()
         return rate

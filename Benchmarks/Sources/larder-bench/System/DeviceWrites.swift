@@ -24,4 +24,16 @@ struct DeviceWrites: Sendable {
         let fields = text.split(whereSeparator: \.isWhitespace)
         return fields.count > 6 ? Int64(fields[6]).map { $0 * 512 } : nil
     }
+
+    /// Waits until the device rests, for at most 20 seconds: a file system with `discard` tells it for seconds after a
+    /// removal, behind the back of sync(2), which blocks are free, and what is measured meanwhile pays for that.
+    func settle() {
+        var (last, rests) = ("", 0)
+        for _ in 0..<400 where rests < 4 {
+            let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+            rests = text == last ? rests + 1 : 0
+            last = text
+            usleep(50_000)
+        }
+    }
 }
