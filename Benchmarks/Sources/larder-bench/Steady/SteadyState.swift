@@ -38,6 +38,8 @@ struct SteadyState {
         let path = try directory.make("steady")
         defer { FileTree.remove(path) }
         let peer = try kind.open(path, options)
+        let device = DeviceWrites(below: path)
+        device?.settle()
         let sampler = BudgetSampler(path, limit: budgetBytes)
         defer { _ = sampler.stop() }
         var driver = Driver(peer, bodies)
@@ -46,7 +48,6 @@ struct SteadyState {
         var figures = Figures()
         var latencies = Tally()
         var (written, put) = (Int64(0), Int64(0))
-        let device = DeviceWrites(below: path)
         for round in 0..<rounds {
             let indices = worth * factor + round * part..<worth * factor + (round + 1) * part
             FileTree.syncAll()
