@@ -63,4 +63,6 @@ final class Scratch {
 struct PeerOptions: Sendable {
     /// Bytes it may take; nil: no limit.
     var budgetBytes: Int64?
+    /// Entries that a peer without a budget, and with tables that do not grow, makes room for.
+    var entries = 2_000_000
 }

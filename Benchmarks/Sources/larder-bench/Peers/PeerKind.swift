@@ -10,6 +10,8 @@ enum PeerKind: String, CaseIterable, Sendable, ExpressibleByArgument {
     case urlcache
     case directory
     case lmdb
+    case segments
+    case segmentsOrdered = "segments-ordered"
 
     /// One line on what it does.
     var summary: String {
@@ -22,6 +24,8 @@ enum PeerKind: String, CaseIterable, Sendable, ExpressibleByArgument {
         case .urlcache: "Foundation's URLCache, no memory tier"
         case .directory: "a directory cache modelled on Nuke's DataCache: a file for each key, staged writes, LRU sweep"
         case .lmdb: "raw LMDB, 256 puts in a commit, no hash, no order, no budget: the upper limit"
+        case .segments: "a prototype past LMDB: segments that are used again, found by mapped hash tables"
+        case .segmentsOrdered: "as above, with the order of the keys in a tree of LMDB that is written behind"
         }
     }
 
@@ -35,6 +39,8 @@ enum PeerKind: String, CaseIterable, Sendable, ExpressibleByArgument {
         case .urlcache: try URLCachePeer(path, options)
         case .directory: try DirectoryCachePeer(path, options)
         case .lmdb: try RawLMDBPeer(path)
+        case .segments: try SegmentsPeer(path, options, isOrdered: false)
+        case .segmentsOrdered: try SegmentsPeer(path, options, isOrdered: true)
         }
     }
 }

@@ -39,10 +39,16 @@ struct LargeLoad {
     private let puts: Int
 
     init(_ context: TargetContext, _ bodies: Bodies) {
-        seed = context.seed
+        let isQuick = context.preset == .quick
+        self.init(
+            seed: context.seed, bodies, gets: isQuick ? 20_000 : 200_000, puts: isQuick ? 2000 : 20_000)
+    }
+
+    init(seed: UInt64, _ bodies: Bodies, gets: Int, puts: Int) {
+        self.seed = seed
         self.bodies = bodies
-        gets = context.preset == .quick ? 20_000 : 200_000
-        puts = context.preset == .quick ? 2000 : 20_000
+        self.gets = gets
+        self.puts = puts
     }
 
     /// Gets a second of any of `count` entries, which have even numbers.

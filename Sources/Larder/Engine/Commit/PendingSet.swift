@@ -42,6 +42,8 @@ final class PendingSet: @unchecked Sendable {
     /// How long the latest commits took, and when the one under way began: under load batches wait for more company,
     /// since a commit of 2,000 operations writes little more than one of 200.
     private var commitTime: UInt64 = 0
+    /// How long a slow commit takes lately.
+    private var slowCommitTime: UInt64 = 0
     private var began: UInt64 = 0
     /// Operations of the latest durable batch, and while the committer waits for as many again, that number.
     private var durableCount = 0
@@ -251,6 +253,7 @@ final class PendingSet: @unchecked Sendable {
 
     /// Waits until the open batch has room for `bytes`; false if it would have to and may not. Under the lock.
     private func waitForRoom(_ bytes: Int, _ mayWait: Bool, while isInTheWay: () -> Bool = { false }) -> Bool {
+        if mayWait { pace() }
         while !isClosing, !isStopped,
             isInTheWay() || open.count > 0 && (open.memory + bytes > memoryLimit || open.count >= countLimit)
         {
@@ -260,6 +263,13 @@ final class PendingSet: @unchecked Sendable {
             monitor.wait(Condition.room)
         }
         return true
+    }
+
+    private func pace() {
+        guard committing != nil, open.memory > memoryLimit / 2 || open.count > countLimit / 2 else { return }
+        let filled = max(Double(open.memory) / Double(memoryLimit), Double(open.count) / Double(countLimit))
+        let pause = CommitPace.pause(filled: filled, elapsed: uptime() &- began, commitTime: slowCommitTime)
+        if pause > 0 { monitor.wait(Condition.room, seconds: Double(pause) / 1e9) }
     }
 
     /// Waits until the batch `generation` is committed.
@@ -435,7 +445,9 @@ final class PendingSet: @unchecked Sendable {
             filter.clear(batch.generation)
             committingAs = 0
             committedAs = max(committedAs, transaction)
-            commitTime = (commitTime + (uptime() &- began)) / 2
+            let time = uptime() &- began
+            commitTime = (commitTime + time) / 2
+            slowCommitTime = max(time, slowCommitTime - slowCommitTime / 8)
             completed = batch.generation
             for change in failed { unreported[change.owner, default: CommitFailures()].add(change) }
             return release()
