@@ -11,7 +11,8 @@ enum MarkdownReport {
             `Benchmarks/Sources/larder-bench/Targets` say what the target measures; `larder-bench list` lists the
             workloads and the peers. For the store behind HTTP, compared with nginx and Varnish, see
             [benchmarks/gateway.md](benchmarks/gateway.md), and for the figures by which other caches are known
-            [benchmarks/yardsticks.md](benchmarks/yardsticks.md).
+            [benchmarks/yardsticks.md](benchmarks/yardsticks.md). What limits the rows that are not met, what was tried, and
+            what was measured by hand is in [benchmarks/left.md](benchmarks/left.md).
 
             \(machine(report))
 

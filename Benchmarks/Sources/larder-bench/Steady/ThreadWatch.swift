@@ -98,7 +98,7 @@ final class ThreadWatch: Sendable {
 
     // Numbers of calls: <asm/unistd_64.h>, <asm-generic/unistd.h>.
     #if arch(x86_64)
-        private static let waits: Set<Int> = [7, 35, 202, 230, 232, 271]
+        private static let waits: Set<Int> = [7, 23, 35, 202, 230, 232, 270, 271]
         private static let names = [
             0: "read", 1: "write", 17: "pread", 18: "write", 20: "write", 74: "fsync", 75: "fdatasync",
             77: "ftruncate", 257: "open", 263: "unlink", 264: "rename", 277: "sync_file_range", 285: "fallocate",
