@@ -16,6 +16,7 @@ public struct WritePosition {
         transaction.note(database, UnsafeRawBufferPointer(key))
         let code = perform("mdb_cursor_del", mdb_txn_env(mdb_cursor_txn(cursor))) { mdb_cursor_del(cursor, 0) }
         try check(code, "mdb_cursor_del")
+        transaction.hasChanges = true
     }
 
     /// Replaces the value by one of the same length. `mdb_cursor_put`, `MDB_CURRENT`.
@@ -31,6 +32,7 @@ public struct WritePosition {
             }
         }
         try check(code, "mdb_cursor_put")
+        transaction.hasChanges = true
     }
 
     /// Gives the cursor back to the transaction.

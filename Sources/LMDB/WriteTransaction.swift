@@ -11,6 +11,9 @@ public final class WriteTransaction {
     private var watched: (Database, Database)?
     /// What was changed in the databases of `watch(_:)`.
     public private(set) var changes = ChangedBuckets()
+    /// Whether any change succeeded. LMDB's commit of a transaction without one writes nothing, and gives its number
+    /// again. `mdb_txn_commit`.
+    public internal(set) var hasChanges = false
 
     init(pointer: OpaquePointer, environment: Environment) {
         self.pointer = pointer
@@ -78,6 +81,7 @@ public final class WriteTransaction {
         var key = MDB_val(key)
         var value = MDB_val(value)
         try check(perform("mdb_put", in: live) { mdb_put(live, database.handle, &key, &value, 0) }, "mdb_put")
+        hasChanges = true
     }
 
     /// Stores `value` under a byte key.
@@ -123,6 +127,7 @@ public final class WriteTransaction {
             }
             try check(code, "mdb_put")
         }
+        hasChanges = true
         fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
     }
 
@@ -140,6 +145,7 @@ public final class WriteTransaction {
         }
         if code == MDB_KEYEXIST { return UnsafeRawBufferPointer(value) }
         try check(code, "mdb_put")
+        hasChanges = true
         fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
         return nil
     }
@@ -152,6 +158,7 @@ public final class WriteTransaction {
         let code = perform("mdb_del", in: live) { mdb_del(live, database.handle, &key, nil) }
         if code == MDB_NOTFOUND || code == MDB_BAD_VALSIZE { return false }
         try check(code, "mdb_del")
+        hasChanges = true
         return true
     }
 
@@ -171,6 +178,7 @@ public final class WriteTransaction {
     public func removeAll(_ database: Database) throws(LMDBError) {
         if isWatched(database) { changes.noteAll() }
         try check(perform("mdb_drop", in: live) { mdb_drop(live, database.handle, 0) }, "mdb_drop")
+        hasChanges = true
     }
 
     /// Pages by which the file will be longer than it is now once this transaction is committed, the pages that the

@@ -131,6 +131,37 @@ import Testing
         }
     }
 
+    /// LMDB gives the number of a transaction that wrote nothing again: to another process, perhaps.
+    @Test func commitOfNothingLeavesRoomForAnotherProcess() throws {
+        try withStore(configuration: Self.configuration) { store in
+            let keys = (0..<5).map { Key("k\($0)") }
+            for (number, key) in keys.enumerated() { try store.put(body(number, 0), for: key) }
+            try store.flush()
+            try warm(store, keys)
+            // The uses, so that they are not part of the commit that follows.
+            try store.flush()
+            for key in keys { _ = try store.peek(key) }
+            let last = try store.engine.index.environment.latestTransaction()
+            try store.remove(Key("absent"))
+            try store.flush()
+            try #require(store.engine.index.environment.latestTransaction() == last)
+            try replaceBehindItsBack(store, keys[0])
+        }
+    }
+
+    /// What another process would do: the entry goes, is missed, and comes back.
+    private func replaceBehindItsBack(_ store: Store, _ key: Key) throws {
+        let index = store.engine.index
+        let row = try index.environment.write { transaction in
+            let row = try transaction.reading.get(index.entries, key.bytes).map { [UInt8]($0) }
+            try transaction.delete(index.entries, key.bytes)
+            return row
+        }
+        #expect(try store.peek(key) == nil)
+        try index.environment.write { try $0.put(index.entries, key.bytes, #require(row)) }
+        #expect(try store.peek(key) != nil)
+    }
+
     // MARK: Parts
 
     @Test func onlyOwnCommitsInARowCount() throws {

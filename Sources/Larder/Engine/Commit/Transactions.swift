@@ -271,10 +271,11 @@ final class Transactions: EnginePart {
             room.reserve.allocateGrowth(of: mutation)
             reach("commit.before")
             if mutation.completesPending { pending.noteCommit(as: mutation.reading.id) }
-            let number = mutation.reading.id
+            let (number, hasChanges) = (mutation.reading.id, mutation.transaction.hasChanges)
             context.ownCommits.willCommit(mutation.transaction)
             try mutation.transaction.commit()
-            context.ownCommits.didCommit(number)
+            // Without changes there was no commit, and another process may commit under this number.
+            if hasChanges { context.ownCommits.didCommit(number) }
             reach("commit.after")
         } catch {
             mutation.transaction.abort()
