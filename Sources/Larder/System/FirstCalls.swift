@@ -8,8 +8,10 @@ import Locks
 package enum FirstCalls {
     /// How many, of all threads of the process.
     private static let count = 10_000
-    /// The longest that a fork waits for calls, and a call for forks, in milliseconds.
+    /// The longest that a fork waits for calls, in milliseconds.
     private static let patience = 1000
+    /// The longest that a call waits for forks: behind the calls they wait for the engine's threads.
+    private static let patienceOfCalls = 3 * patience
     private static let left = Atomic<Int>(count)
     private static let running = Atomic<Int>(0)
     private static let forks = Atomic<Int>(0)
@@ -28,9 +30,11 @@ package enum FirstCalls {
     private static func begin() {
         left.wrappingSubtract(1, ordering: .relaxed)
         running.wrappingAdd(1, ordering: .sequentiallyConsistent)
-        for _ in 0..<patience where forks.load(ordering: .sequentiallyConsistent) > 0 {
+        var waited = 0
+        while waited < patienceOfCalls, forks.load(ordering: .sequentiallyConsistent) > 0 {
             running.wrappingSubtract(1, ordering: .releasing)
             usleep(1000)
+            waited += 1
             running.wrappingAdd(1, ordering: .sequentiallyConsistent)
         }
         clarder_set_in_call(true)
@@ -45,7 +49,11 @@ package enum FirstCalls {
     static func wait() {
         forks.wrappingAdd(1, ordering: .sequentiallyConsistent)
         let own = clarder_is_in_call() ? 1 : 0
-        for _ in 0..<patience where running.load(ordering: .sequentiallyConsistent) > own { usleep(1000) }
+        var waited = 0
+        while waited < patience, running.load(ordering: .sequentiallyConsistent) > own {
+            usleep(1000)
+            waited += 1
+        }
     }
 
     /// After a fork, in the parent.

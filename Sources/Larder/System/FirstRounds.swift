@@ -42,7 +42,11 @@ enum FirstRounds {
     /// Before a fork.
     static func wait() {
         let own = clarder_first_rounds() > 0 ? 1 : 0
-        for _ in 0..<patience where running.load(ordering: .acquiring) > own { usleep(1000) }
+        var waited = 0
+        while waited < patience, running.load(ordering: .acquiring) > own {
+            usleep(1000)
+            waited += 1
+        }
     }
 
     /// In a child, which has no thread but the one that called fork(2).

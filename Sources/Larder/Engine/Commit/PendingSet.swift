@@ -163,6 +163,8 @@ final class PendingSet: @unchecked Sendable {
         let (key, isDurable, memory) = (pending.key, pending.isDurable, change.memory)
         var isOver = false
         let result: Added? = monitor.locked {
+            // Who waits for the commit anyway should be in the next one.
+            if mayWait, !isDurable { pace() }
             // A job that waits for an empty batch is next.
             guard waitForRoom(memory, mayWait, while: { open.claims(key) || !line.isEmpty }) else { return nil }
             isOver = isClosing || isStopped
@@ -214,7 +216,8 @@ final class PendingSet: @unchecked Sendable {
             line.append(ticket)
             defer {
                 line.removeAll { $0 == ticket }
-                if !line.isEmpty { monitor.signal(Condition.room) }
+                // For the job behind it, or for puts that waited until there is none.
+                monitor.signal(Condition.room)
             }
             guard waitForRoom(job.memory, mayWait, while: { line.first != ticket }) else { return .full }
             isOver = isClosing || isStopped
@@ -253,7 +256,6 @@ final class PendingSet: @unchecked Sendable {
 
     /// Waits until the open batch has room for `bytes`; false if it would have to and may not. Under the lock.
     private func waitForRoom(_ bytes: Int, _ mayWait: Bool, while isInTheWay: () -> Bool = { false }) -> Bool {
-        if mayWait { pace() }
         while !isClosing, !isStopped,
             isInTheWay() || open.count > 0 && (open.memory + bytes > memoryLimit || open.count >= countLimit)
         {
@@ -445,6 +447,8 @@ final class PendingSet: @unchecked Sendable {
             filter.clear(batch.generation)
             committingAs = 0
             committedAs = max(committedAs, transaction)
+            // Who was paced by this commit is company for the next one.
+            monitor.signal(Condition.room)
             let time = uptime() &- began
             commitTime = (commitTime + time) / 2
             slowCommitTime = max(time, slowCommitTime - slowCommitTime / 8)

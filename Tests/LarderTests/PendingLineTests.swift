@@ -1,0 +1,31 @@
+import Locks
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// Callers that wait for room in a batch while a job is in line.
+@Suite struct PendingLineTests {
+    private func removal(_ key: String) -> PendingRemoval {
+        PendingRemoval(key: Key(key), owner: 1, version: nil, isDurable: false, uptime: 0)
+    }
+
+    /// The job leaves the line without adding to the batch, which stays empty: nothing else would wake the removal.
+    @Test func removalGoesAheadWhenTheJobBeforeItLeaves() throws {
+        for _ in 0..<50 {
+            let pending = PendingSet(memoryLimit: 1 << 20, countLimit: 1, delay: 0) { 0 }
+            _ = try pending.add(removal("full"))
+            let job = Threads(1) { _ in
+                _ = try pending.add(PendingJob([], isDurable: false), alongside: { false })
+            }
+            blockWhile { pending.jobsInLine == 0 }
+            let other = Threads(1) { _ in _ = try pending.add(removal("other")) }
+            let work = pending.next(idle: 0)
+            try job.join()
+            // It may have been in the batch that is taken here, or comes now.
+            blockWhile { pending.next(idle: 0).batch.changes["other"] == nil && work.batch.changes["other"] == nil }
+            try other.join()
+            pending.close()
+        }
+    }
+}
