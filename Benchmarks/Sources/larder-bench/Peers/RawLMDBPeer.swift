@@ -24,19 +24,7 @@ final class RawLMDBPeer: Peer {
     private let writing = Mutex(Writing())
 
     init(_ path: FilePath) throws {
-        var environment: OpaquePointer?
-        try Self.check("mdb_env_create", mdb_env_create(&environment))
-        guard let environment else { throw BenchError("mdb_env_create gave no environment") }
-        self.environment = environment
-        try Self.check("mdb_env_set_mapsize", mdb_env_set_mapsize(environment, 1 << 40))
-        let flags = UInt32(MDB_NOTLS | MDB_NOMETASYNC | MDB_NORDAHEAD)
-        try Self.check("mdb_env_open", mdb_env_open(environment, path.string, flags, 0o600))
-        var transaction: OpaquePointer?
-        try Self.check("mdb_txn_begin", mdb_txn_begin(environment, nil, 0, &transaction))
-        var database: MDB_dbi = 0
-        try Self.check("mdb_dbi_open", mdb_dbi_open(transaction, nil, 0, &database))
-        try Self.check("mdb_txn_commit", mdb_txn_commit(transaction))
-        self.database = database
+        (environment, database) = try RawLMDB.open(path, flags: MDB_NORDAHEAD)
     }
 
     deinit { mdb_env_close(environment) }
@@ -54,7 +42,7 @@ final class RawLMDBPeer: Peer {
         try change { transaction in
             try Self.withValue(name.key.bytes) { key in
                 try Self.withValue(body) { value in
-                    try Self.check("mdb_put", mdb_put(transaction, database, &key, &value, 0))
+                    try RawLMDB.check("mdb_put", mdb_put(transaction, database, &key, &value, 0))
                 }
             }
         }
@@ -63,17 +51,17 @@ final class RawLMDBPeer: Peer {
     func putDurable(_ body: [UInt8], _ name: Name) throws {
         try put(body, name)
         try settle()
-        try Self.check("mdb_env_sync", mdb_env_sync(environment, 1))
+        try RawLMDB.check("mdb_env_sync", mdb_env_sync(environment, 1))
     }
 
     func get(_ name: Name, _ scratch: Scratch) throws -> Int? {
         let reader: Reader
         if let held = scratch.held as? Reader {
             reader = held
-            try Self.check("mdb_txn_renew", mdb_txn_renew(reader.transaction))
+            try RawLMDB.check("mdb_txn_renew", mdb_txn_renew(reader.transaction))
         } else {
             var transaction: OpaquePointer?
-            try Self.check("mdb_txn_begin", mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &transaction))
+            try RawLMDB.check("mdb_txn_begin", mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &transaction))
             guard let transaction else { throw BenchError("mdb_txn_begin gave no transaction") }
             reader = Reader(transaction)
             scratch.held = reader
@@ -83,7 +71,7 @@ final class RawLMDBPeer: Peer {
             var value = MDB_val()
             let code = mdb_get(reader.transaction, database, &key, &value)
             if code == MDB_NOTFOUND { return nil }
-            try Self.check("mdb_get", code)
+            try RawLMDB.check("mdb_get", code)
             return scratch.take(UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size))
         }
     }
@@ -92,7 +80,7 @@ final class RawLMDBPeer: Peer {
         try change { transaction in
             try Self.withValue(name.key.bytes) { key in
                 let code = mdb_del(transaction, database, &key, nil)
-                if code != MDB_NOTFOUND { try Self.check("mdb_del", code) }
+                if code != MDB_NOTFOUND { try RawLMDB.check("mdb_del", code) }
             }
         }
     }
@@ -104,7 +92,7 @@ final class RawLMDBPeer: Peer {
     private func change(_ body: (OpaquePointer) throws -> Void) throws {
         try writing.withLock { writing in
             if writing.transaction == nil {
-                try Self.check("mdb_txn_begin", mdb_txn_begin(environment, nil, 0, &writing.transaction))
+                try RawLMDB.check("mdb_txn_begin", mdb_txn_begin(environment, nil, 0, &writing.transaction))
             }
             guard let transaction = writing.transaction else { return }
             try body(transaction)
@@ -116,18 +104,10 @@ final class RawLMDBPeer: Peer {
     private func commit(_ writing: inout Writing) throws {
         guard let transaction = writing.transaction else { return }
         writing = Writing()
-        try Self.check("mdb_txn_commit", mdb_txn_commit(transaction))
+        try RawLMDB.check("mdb_txn_commit", mdb_txn_commit(transaction))
     }
 
     private static func withValue<R>(_ bytes: [UInt8], _ body: (inout MDB_val) throws -> R) rethrows -> R {
-        try bytes.withUnsafeBytes { raw in
-            // SAFETY: LMDB does not write through keys, nor through values that are put.
-            var value = MDB_val(mv_size: raw.count, mv_data: UnsafeMutableRawPointer(mutating: raw.baseAddress))
-            return try body(&value)
-        }
-    }
-
-    private static func check(_ call: String, _ code: Int32) throws {
-        if code != 0 { throw BenchError("\(call): \(String(cString: mdb_strerror(code)))") }
+        try bytes.withUnsafeBytes { try RawLMDB.withValue($0, body) }
     }
 }

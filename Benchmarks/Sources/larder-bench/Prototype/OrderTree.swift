@@ -18,19 +18,7 @@ final class OrderTree: @unchecked Sendable {
 
     init(_ path: FilePath) throws {
         try FileTree.makeDirectory(path)
-        var environment: OpaquePointer?
-        try Self.check("mdb_env_create", mdb_env_create(&environment))
-        guard let environment else { throw BenchError("mdb_env_create gave no environment") }
-        self.environment = environment
-        try Self.check("mdb_env_set_mapsize", mdb_env_set_mapsize(environment, 1 << 40))
-        try Self.check(
-            "mdb_env_open", mdb_env_open(environment, path.string, UInt32(MDB_NOTLS | MDB_NOMETASYNC), 0o600))
-        var transaction: OpaquePointer?
-        try Self.check("mdb_txn_begin", mdb_txn_begin(environment, nil, 0, &transaction))
-        var database: MDB_dbi = 0
-        try Self.check("mdb_dbi_open", mdb_dbi_open(transaction, nil, 0, &database))
-        try Self.check("mdb_txn_commit", mdb_txn_commit(transaction))
-        self.database = database
+        (environment, database) = try RawLMDB.open(path)
     }
 
     deinit {
@@ -66,27 +54,28 @@ final class OrderTree: @unchecked Sendable {
 
     private func apply(_ changes: [(key: [UInt8], value: UInt64)]) throws {
         var transaction: OpaquePointer?
-        try Self.check("mdb_txn_begin", mdb_txn_begin(environment, nil, 0, &transaction))
-        for change in changes {
-            try change.key.withUnsafeBytes { raw in
-                // SAFETY: LMDB does not write through keys, nor through values that are put.
-                var key = MDB_val(mv_size: raw.count, mv_data: UnsafeMutableRawPointer(mutating: raw.baseAddress))
-                if change.value == 0 {
-                    let code = mdb_del(transaction, database, &key, nil)
-                    if code != MDB_NOTFOUND { try Self.check("mdb_del", code) }
-                    return
-                }
-                var place = change.value
-                try withUnsafeMutableBytes(of: &place) { raw in
-                    var value = MDB_val(mv_size: raw.count, mv_data: raw.baseAddress)
-                    try Self.check("mdb_put", mdb_put(transaction, database, &key, &value, 0))
-                }
+        try RawLMDB.check("mdb_txn_begin", mdb_txn_begin(environment, nil, 0, &transaction))
+        do {
+            for (key, place) in changes {
+                try key.withUnsafeBytes { try RawLMDB.withValue($0) { try apply(transaction, &$0, place) } }
             }
+        } catch {
+            mdb_txn_abort(transaction)
+            throw error
         }
-        try Self.check("mdb_txn_commit", mdb_txn_commit(transaction))
+        try RawLMDB.check("mdb_txn_commit", mdb_txn_commit(transaction))
     }
 
-    private static func check(_ call: String, _ code: Int32) throws {
-        if code != 0 { throw BenchError("\(call): \(String(cString: mdb_strerror(code)))") }
+    private func apply(_ transaction: OpaquePointer?, _ key: inout MDB_val, _ place: UInt64) throws {
+        if place == 0 {
+            let code = mdb_del(transaction, database, &key, nil)
+            if code != MDB_NOTFOUND { try RawLMDB.check("mdb_del", code) }
+            return
+        }
+        try withUnsafeBytes(of: place) { bytes in
+            try RawLMDB.withValue(bytes) { value in
+                try RawLMDB.check("mdb_put", mdb_put(transaction, database, &key, &value, 0))
+            }
+        }
     }
 }

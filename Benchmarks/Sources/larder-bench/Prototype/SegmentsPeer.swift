@@ -12,7 +12,6 @@ final class SegmentsPeer: Peer {
         var survivors: [(key: [UInt8], digest: [UInt8], body: [UInt8])] = []
         var survivingBytes = 0
         var syncedTo: UInt64 = 64
-        var copied = 0
     }
 
     private let log: SegmentLog
@@ -24,7 +23,7 @@ final class SegmentsPeer: Peer {
     private static let syncedBytes: UInt64 = 16 << 20
 
     init(_ path: FilePath, _ options: PeerOptions, isOrdered: Bool) throws {
-        // Without a budget: room for as many entries of 256 bytes as the tables take at 6 slots of 10.
+        // Without a budget: room for as many entries as the tables take at 6 slots of 10, of 320 bytes each.
         let budget = options.budgetBytes.map(Int.init)
         let entries = budget.map { $0 / 2048 } ?? options.entries
         let tableBytes = 2 * 64 * (entries / 4 + 64)
@@ -90,7 +89,6 @@ final class SegmentsPeer: Peer {
             (writing.survivors, writing.survivingBytes) = ([], 0)
             for record in survivors {
                 try append(key: record.key, digest: record.digest, body: record.body, &writing)
-                writing.copied += record.body.count
             }
             return try append(key: key, digest: digest, body: body, &writing)
         }

@@ -26,7 +26,8 @@ larder_status larder_get(
 
 /*
  * As larder_get, by the SHA-256 of the body, under whatever key it is. Not an access. The body has neither metadata nor
- * anything else of an entry. Waits for the commit of what this process has pending.
+ * anything else of an entry. Waits for the commit of what this process has pending. A small body (`embedding_threshold`)
+ * under a key that is not its content's is looked for in all entries.
  */
 larder_status larder_get_content(
     larder_store *store, const void *digest, size_t digest_length, larder_body **body);
@@ -34,7 +35,10 @@ larder_status larder_get_content(
 /* LARDER_OK if larder_get would find an entry, else LARDER_ABSENT. Looks at the index only; not an access. */
 larder_status larder_contains(larder_store *store, const void *key, size_t key_length);
 
-/* LARDER_OK if there is content with a digest, else LARDER_ABSENT. Waits for the commit of what is pending. */
+/*
+ * LARDER_OK if there is content with a digest, else LARDER_ABSENT. Waits for the commit of what is pending. Looks where
+ * larder_get_content does.
+ */
 larder_status larder_contains_content(larder_store *store, const void *digest, size_t digest_length);
 
 /* Memory of the caller, which a call fills. */

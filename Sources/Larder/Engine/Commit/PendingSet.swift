@@ -42,9 +42,9 @@ final class PendingSet: @unchecked Sendable {
     /// How long the latest commits took, and when the one under way began: under load batches wait for more company,
     /// since a commit of 2,000 operations writes little more than one of 200.
     private var commitTime: UInt64 = 0
-    /// How long a slow commit takes lately.
-    private var slowCommitTime: UInt64 = 0
     private var began: UInt64 = 0
+    /// How long a slow commit takes lately: see `CommitPace`.
+    private var slowCommitTime: UInt64 = 0
     /// Operations of the latest durable batch, and while the committer waits for as many again, that number.
     private var durableCount = 0
     private var gathering = 0
