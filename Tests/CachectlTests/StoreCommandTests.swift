@@ -160,6 +160,30 @@ import Testing
         #expect(try place.run("get", "l/1").status == 0)
     }
 
+    /// The body is in the index: part of its entry, or beside it.
+    @Test(arguments: [60, 3000])
+    func damagedSmallBodiesAreNotWritten(_ length: Int) throws {
+        let place = try Workplace()
+        var random = RandomBytes(seed: 12)
+        let body = random.bytes(length)
+        try place.run("put", "k", input: body)
+        #expect(try place.run("get", "k").status == 0)
+        let index = URL(fileURLWithPath: FilePath(place.store).appending("index/data.mdb").string)
+        var file = try Data(contentsOf: index)
+        // Also in pages that an earlier commit has left.
+        var copies = 0
+        while let found = file.range(of: Data(body)) {
+            file[found.lowerBound] ^= 1
+            copies += 1
+        }
+        #expect(copies > 0)
+        try file.write(to: index)
+        let plain = try place.run("get", "k")
+        #expect(plain.status == 65 && plain.output.isEmpty && plain.errors.contains("damaged"))
+        #expect(try place.run("get", "k", "--check").status == 65)
+        #expect(try place.run("verify").status == 1)
+    }
+
     @Test func anIndexThatCannotBeReadIsReplacedOnRepairOnly() throws {
         let place = try filled()
         let index = FilePath(place.store).appending("index/data.mdb").string

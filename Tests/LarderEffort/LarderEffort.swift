@@ -2,13 +2,18 @@
 //
 //     LarderEffort STORE
 //
+// Makes a second store beside it, STORE-batches.
+//
 // Prints one `<operation> <metric> <count>` a line:
 //
-// <operation> allocations     of the calling thread, for each of 10,000 warm operations; left out where they cannot be
-// counted <operation> calls           0: 10,000 warm operations made no system call at all. After any call the process
-// is killed before this line. Left out where the system cannot do that put-<size> written          bytes given to write
-// calls for a byte of body put, 8 MiB of bodies of that size put-<size> allocations      of the calling thread, for
-// each of these puts; the committer's are not among them
+// - `<operation> allocations`: of the calling thread, for each of 10,000 warm operations. Left out where they cannot be
+//   counted.
+// - `<operation> calls`: 0, as 10,000 warm operations made no system call at all. After any call the process is killed
+//   before this line. Left out where the system cannot do that.
+// - `put-<size> written`: bytes given to write calls for a byte of body put, 8 MiB of bodies of that size.
+// - `put-<size> allocations`: of the calling thread, for each of these puts; the committer's are not among them.
+// - `batch pages`: of 4 KiB, written for each of 200 puts of 100 bytes that share a commit, in a store of 20,000.
+// - `mixed commits`: for 1,000 operations that come without a pause, nine hits to a put.
 //
 // Ends with `done`.
 
@@ -96,6 +101,7 @@ enum LarderEffort {
         try store.flush()
         try countAllocations(store)
         try countWrites(store)
+        try countCommits(at: FilePath(path.string + "-batches"))
         try forbidSystemCalls(store, clock)
         say("done")
         exit(0)
@@ -130,6 +136,42 @@ enum LarderEffort {
                 say("put-\(size >> 10)KiB written \(Double(after - before) / Double(count * size))")
             }
         }
+    }
+
+    private static func countCommits(at path: FilePath) throws {
+        var configuration = Larder.Configuration()
+        // Only a flush commits, and a batch that is full.
+        configuration.commitDelay = .seconds(3600)
+        let store = try Store(at: path, configuration)
+        func put(_ number: Int) throws {
+            // In no order.
+            let place = UInt64(number) &* 0x9E37_79B9_7F4A_7C15
+            try store.put(body(100, number), for: Key("https://example.org/\(place)"))
+        }
+        let entries = 20_000
+        for number in 0..<entries { try put(number) }
+        try store.flush()
+        let (batches, batch) = (10, 200)
+        if let before = writtenBytes() {
+            for number in 0..<batches * batch {
+                try put(entries + number)
+                if number % batch == batch - 1 { try store.flush() }
+            }
+            if let after = writtenBytes() {
+                say("batch pages \(Double(after - before) / 4096 / Double(batches * batch))")
+            }
+        }
+        let before = try store.statistics().counters.commits
+        for number in 0..<10 * entries {
+            if number % 10 == 0 {
+                try put(2 * entries + number)
+            } else {
+                let place = UInt64(number % entries) &* 0x9E37_79B9_7F4A_7C15
+                guard try store.get(Key("https://example.org/\(place)")) != nil else { exit(2) }
+            }
+        }
+        try store.flush()
+        say("mixed commits \(Double(try store.statistics().counters.commits - before) / Double(10 * entries) * 1000)")
     }
 
     private static func forbidSystemCalls(_ store: Store, _ clock: HoldingClock) throws {

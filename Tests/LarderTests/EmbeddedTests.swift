@@ -1,4 +1,5 @@
 import LMDB
+import Locks
 import SystemPackage
 import TestSupport
 import Testing
@@ -285,6 +286,33 @@ import Testing
             batch.put(body(60), for: "k", unlessPresent: true)
             try store.write(batch).throwIfFailed()
             try #expect(store.bytes("k") == body(60))
+        }
+    }
+
+    /// What works out the digest of a body finds that it is damaged; a hit copies the bytes and does not.
+    @Test func aDamagedBodyIsReportedByWhatWorksOutItsDigest() throws {
+        let reports = EngineMutex<[Digest]>([])
+        try withStore(
+            configuration: .testing {
+                $0.embeddingThreshold = 100
+                $0.observer = { event in
+                    if case .damaged(let digest, _) = event { reports.withLock { $0.append(digest) } }
+                }
+            }
+        ) { store in
+            try store.put(body(50), for: "k")
+            try store.put(body(51), for: "sound")
+            try damage("k", store)
+            let entry = try #require(try store.get("k"))
+            #expect(!entry.isIntact && reports.withLock { $0.isEmpty })
+            let found = entry.digest
+            try #expect(store.attributes(of: "k") == nil)
+            #expect(reports.withLock { $0 } == [found])
+            try #expect(store.keys() == ["sound"])
+            #expect(reports.withLock { $0 } == [found, found])
+            try #expect(store.get("sound")?.isIntact == true)
+            #expect(store.damagedBodies == 2)
+            try store.remove("k")
         }
     }
 

@@ -28,4 +28,34 @@ import Testing
             pending.close()
         }
     }
+
+    /// Jobs of which each fills a batch come without end, so that the line is never empty.
+    @Test func putsAreNotLeftBehindByJobs() throws {
+        let pending = PendingSet(memoryLimit: 1 << 20, countLimit: 2, delay: 0) { 0 }
+        _ = try pending.add(removal("full"))
+        _ = try pending.add(removal("full, too"))
+        let jobs = Threads(4) { _ in
+            while true {
+                let changes = [Change.over(.absent), Change.over(.absent)]
+                do { _ = try pending.add(PendingJob(changes, isDurable: false)) } catch { return }
+            }
+        }
+        blockWhile { pending.jobsInLine < 4 }
+        let hasPut = Atomic<Bool>(false)
+        let put = Threads(1) { _ in
+            _ = try? pending.add(removal("put"))
+            hasPut.store(true, ordering: .releasing)
+        }
+        var batches = 0
+        while batches < 2000, !hasPut.load(ordering: .acquiring) {
+            blockWhile { !pending.isDue }
+            _ = pending.next(idle: 0)
+            batches += 1
+        }
+        let isAmongJobs = hasPut.load(ordering: .acquiring)
+        pending.close()
+        try put.join()
+        try jobs.join()
+        #expect(isAmongJobs)
+    }
 }

@@ -31,12 +31,12 @@ final class Engine: EnginePart, @unchecked Sendable {
         self.presence = presence
         let memory = MemoryTable(limit: context.configuration.memoryLimit)
         let core = resources.map { Writing.Core(context: context, resources: $0) }
-        let descriptions = Descriptions(context: context, memory: memory, leases: core?.leases)
         let damage = Damage(
             context: context, suspects: state.suspects,
             changes: core.map {
                 Damage.Changes(transactions: $0.transactions, recovery: $0.recovery, quarantine: $0.quarantine)
             })
+        let descriptions = Descriptions(context: context, memory: memory, damage: damage, leases: core?.leases)
         bodies = Bodies(context: context, damage: damage)
         lookups = Lookups(
             context: context, memory: memory, bodies: bodies, damage: damage, descriptions: descriptions,

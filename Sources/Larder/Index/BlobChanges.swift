@@ -68,8 +68,7 @@ final class BlobChanges {
     }
 
     /// The body with a digest: its blob with one more reference, or a copy of one that is embedded under the key of the
-    /// digest. Nil if no put could
-    /// share it: there is none, or its bytes are damaged.
+    /// digest. Nil if no put could share it: there is none, or its bytes are damaged.
     func share(_ digest: Digest, isDurable: Bool) throws -> SharedBody? {
         if let blob = try shareBlob(digest, isDurable: isDurable) { return blob }
         return try index.embedded(digest, transaction.reading).map { .embedded(Array($0)) }

@@ -23,12 +23,22 @@ public struct Entry: Sendable {
         }
     }
 
-    /// SHA-256 of the body.
+    /// SHA-256 of the body: of the bytes that were put, or for a small body that is part of its entry in the index, of
+    /// the bytes that were read.
     public var digest: Digest {
         switch source {
         case .index(_, let head): return head.digest
         case .embedded: return body.digestInMemory
         case .pending(let put, _): return put.digest
+        }
+    }
+
+    /// False if the body was read from the index and is not what was put. Files are not looked at.
+    package var isIntact: Bool {
+        switch source {
+        case .index(_, let head): head.location == .file || body.digestInMemory == head.digest
+        case .embedded(let record): record.decoded.fits(body.digestInMemory)
+        case .pending: true
         }
     }
 

@@ -43,7 +43,9 @@ struct GetCommand: ParsableCommand {
             configuration.logger.logLevel = .critical
         } _: { store in
             let key = try choice.entryKey(for: key, in: store, includingExpired: expired)
-            guard let entry = try store.get(key, includingExpired: expired) else { throw try reason(key, store) }
+            guard let entry = try store.get(key, includingExpired: expired), entry.isIntact else {
+                throw try reason(key, store)
+            }
             try choice.requireComplete(entry.attributes)
             let content = try StoredContent(entry, in: store)
             if let output, output != "-" {
@@ -68,10 +70,12 @@ struct GetCommand: ParsableCommand {
 
     /// Why there is no body.
     private func reason(_ key: Key, _ store: Store) throws -> CommandError {
-        guard let entry = try store.attributes(of: key) else { return .missing(key) }
-        if let expires = entry.expires, expires <= store.now, !expired {
+        let attributes = try store.attributes(of: key)
+        if let expires = attributes?.expires, expires <= store.now, !expired {
             return .expired(key, "the entry under \(key) expired at \(expires): use --expired to get it")
         }
+        // A damaged body that is part of its entry has no attributes.
+        guard try attributes != nil || store.contains(key) else { return .missing(key) }
         return CommandError(.data, "the body of \(key) is damaged or missing: run 'cachectl verify --repair'", key: key)
     }
 

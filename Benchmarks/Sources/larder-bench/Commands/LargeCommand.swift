@@ -149,13 +149,20 @@ extension LargeCommand.Figures {
     var text: String {
         func number(_ value: Double?, _ digits: Int = 0) -> String { value.map { Render.decimal($0, digits) } ?? "-" }
         return """
-            \(peer), \(Render.count(entries)) entries: fill \(Render.rate(fillRate))/s, device \
-            \(number(fillDeviceBytesPerByte, 1)) bytes a byte, \(number(bytesAnEntry)) bytes an entry; open \
-            \(number(openMilliseconds, 1)) ms; hits \(Render.rate(hitRate))/s, misses \(Render.rate(missRate))/s, puts \
-            \(Render.rate(putRate))/s, device \(number(putDeviceBytesPerByte, 1)) bytes a byte; memory \
-            \(number(anonymousBytes.map { Double($0) / 1e6 })) MB; beside a writer \
-            \(hitRateBesideWriter.map(Render.rate) ?? "-") hits/s; open after its kill \
-            \(number(openMillisecondsAfterKill, 1)) ms, \(missingAfterKill.map(String.init) ?? "-") of 100,000 missing
+            \(peer), \(Render.count(entries)) entries of 100 bytes
+              fill    \(Render.rate(fillRate))/s, \(number(fillDeviceBytesPerByte, 1)) bytes to the device a byte
+              disk    \(number(bytesAnEntry)) bytes an entry beyond its key and body
+              open    \(number(openMilliseconds, 1)) ms
+              hits    \(Render.rate(hitRate))/s
+              misses  \(Render.rate(missRate))/s
+              puts    \(Render.rate(putRate))/s, \(number(putDeviceBytesPerByte, 1)) bytes to the device a byte
+              memory  \(number(anonymousBytes.map { Double($0) / 1e6 })) MB
+              beside a writer in another process
+                hits  \(hitRateBesideWriter.map { Render.rate($0) + "/s" } ?? "-")
+              after SIGKILL of that process
+                open  \(number(openMillisecondsAfterKill, 1)) ms
+                lost  \(missingAfterKill.map(String.init) ?? "-") of 100,000 entries
+
             """
     }
 }

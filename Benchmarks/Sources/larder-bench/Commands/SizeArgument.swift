@@ -12,4 +12,15 @@ extension BodySize: ExpressibleByArgument {
             self = .fixed(Int(count.bytes))
         }
     }
+
+    /// What the command line takes for it.
+    var argument: String {
+        switch self {
+        case .fixed(let length): "\(length)"
+        case .web: "web"
+        case .wide: "wide"
+        }
+    }
+
+    var defaultValueDescription: String { argument }
 }

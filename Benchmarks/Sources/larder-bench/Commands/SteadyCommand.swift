@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Larder
 
 /// `steady`: a store at its budget beside a fresh one.
@@ -25,6 +26,7 @@ struct SteadyCommand: ParsableCommand {
         if let stalls, !(0.1...3600).contains(stalls) {
             throw ValidationError("--stalls \(stalls): 0.1 ... 3600")
         }
+        if stalls != nil, peer != [.larder] { throw ValidationError("--stalls measures Larder only: no --peer") }
         if !(1...100).contains(rounds) { throw ValidationError("--rounds \(rounds): 1 ... 100") }
     }
 
@@ -54,6 +56,19 @@ struct SteadyCommand: ParsableCommand {
                 }
             }
         }
+    }
+}
+
+extension SteadyState {
+    /// Runs in a process of its own: a heap that another peer has grown or cut up changes the figures by half.
+    func runAlone(in directory: WorkDirectory) throws -> Figures {
+        let output = try Subprocess.run(
+            Subprocess.ownExecutable,
+            [
+                "steady", "--size", size.argument, "--budget", "\(budgetBytes)", "--peer", kind.rawValue, "--factor",
+                "\(factor)", "--rounds", "\(rounds)", "--seed", "\(seed)", "--path", directory.path.string, "--json",
+            ])
+        return try JSONDecoder().decode(Figures.self, from: output)
     }
 }
 

@@ -9,7 +9,7 @@ final class WorkDirectory: Sendable {
     init(in parent: FilePath) throws {
         var template = Array(parent.appending("larder-bench-XXXXXX").string.utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw BenchError.system("mkdtemp", "in \(parent): give a directory that exists with --path,")
+            throw BenchError.system("mkdtemp", "in \(parent) (--path wants a directory that exists)")
         }
         let name = template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
         path = FilePath(String(decoding: name, as: UTF8.self))

@@ -16,9 +16,9 @@ enum P10SteadyState: Target {
         let budget: Int64 = context.preset == .quick ? 16 << 20 : 128 << 20
         var steady = SteadyState(
             size: size, budgetBytes: budget, factor: 10, rounds: context.rounds, seed: context.seed)
-        let larder = try steady.run(in: context.directory)
+        let larder = try steady.runAlone(in: context.directory)
         (steady.kind, steady.rounds, steady.factor) = (.directory, 2, context.preset == .quick ? 2 : 5)
-        let directory = try steady.run(in: context.directory)
+        let directory = try steady.runAlone(in: context.directory)
         let rates = (Comparison.median(larder.steady), Comparison.median(larder.fresh))
         let other = Comparison.median(directory.steady)
         let share = Double(larder.highestBytes) / Double(budget)

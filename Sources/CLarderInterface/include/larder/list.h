@@ -36,7 +36,10 @@ typedef struct larder_item {
     /* SHA-256 of the body, and its length. */
     uint8_t digest[LARDER_DIGEST_LENGTH];
     uint64_t length;
-    /* Entries that share the body; 0 where it was not looked up: in larder_body_describe(). */
+    /*
+     * Entries that share the body; 1 for a body that is part of its entry (`embedding_threshold`). 0 where it was not
+     * looked up: in larder_body_describe().
+     */
     uint64_t references;
     /* Hits since it was put. */
     uint64_t hits;

@@ -67,7 +67,11 @@ larder_status larder_read(
 /* The length of a body. */
 larder_status larder_body_length(larder_body *body, uint64_t *length);
 
-/* The SHA-256 of a body: writes 32 bytes to `digest`. LARDER_SHORT if `capacity`, the room there, is less. */
+/*
+ * The SHA-256 of a body: writes 32 bytes to `digest`. LARDER_SHORT if `capacity`, the room there, is less. It is that of
+ * the bytes that were put; for a body that is part of its entry (`embedding_threshold`), that of the bytes that were
+ * read, which a damaged index may have changed unless LARDER_OPEN_VERIFY_ALWAYS is set.
+ */
 larder_status larder_body_digest(larder_body *body, void *digest, size_t capacity);
 
 /*

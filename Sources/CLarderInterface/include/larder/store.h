@@ -55,7 +55,7 @@ typedef struct larder_options {
     int64_t expired_retention;
     /* How long a relaxed put may wait for others to share its commit. 0: 10 ms. */
     int64_t commit_delay;
-    /* Bodies up to this length, at most 1 MiB, are stored in the index. 0: 256 KiB. LARDER_UNLIMITED: none is. */
+    /* Bodies up to this length, at most 1 MiB, are stored in the index. 0: 256 KiB. LARDER_UNLIMITED: only empty ones are. */
     uint64_t inline_threshold;
     /* Memory for entries of LARDER_PUT_MEMORY_ONLY. 0: 16 MiB. */
     uint64_t memory_limit;
@@ -64,8 +64,9 @@ typedef struct larder_options {
     /* The application's version, 1 to 200 bytes: entries of another version are not found. NULL: every version is. */
     const char *version;
     /*
-     * Bodies up to this length, at most 2 KiB, are part of the record of their entry. Such a body is not shared, and
-     * is found slowly by its digest where it was not put by content. 0: 512 bytes. LARDER_UNLIMITED: none is.
+     * Bodies up to this length, at most 2 KiB, are part of the record of their entry, if both fit half a page of the
+     * index: a body of 1,944 bytes does with a key of 20 and nothing else. Such a body is not shared, and is found
+     * slowly by its digest where it was not put by content. 0: 512 bytes. LARDER_UNLIMITED: none is.
      */
     uint64_t embedding_threshold;
 } larder_options;
@@ -129,7 +130,7 @@ typedef struct larder_statistics {
     size_t size;
     /* Entries on disk, and different bodies. */
     uint64_t entries, blobs;
-    /* Sum over the entries of the lengths of their bodies; the bytes stored for them, shared ones once. */
+    /* Sum over the entries of the lengths of their bodies; the bytes stored for them, those of shared bodies once. */
     uint64_t logical_bytes, stored_bytes;
     /* Bytes allocated on disk by all files of the store; the part of it that is the index. */
     uint64_t allocated_bytes, index_bytes;

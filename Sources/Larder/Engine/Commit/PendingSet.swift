@@ -29,6 +29,8 @@ final class PendingSet: @unchecked Sendable {
     /// Jobs that wait for room in the open batch, by their tickets: the first one is next.
     private var line: [UInt64] = []
     private var nextTicket: UInt64 = 0
+    /// Callers with a put or removal that were left behind by a batch: they go before the jobs in line.
+    private var overdue = 0
     /// The transaction that has the batch which is being written, once its commit begins. 0: none yet.
     private var committingAs: UInt64 = 0
     /// The latest transaction with changes that are no longer pending.
@@ -95,15 +97,19 @@ final class PendingSet: @unchecked Sendable {
     /// The bytes of small bodies with these digests that are pending.
     func embeddableBodies(_ digests: Set<Digest>) -> [Digest: [UInt8]] {
         if count.load(ordering: .acquiring) == 0 { return [:] }
-        return monitor.locked {
-            var found: [Digest: [UInt8]] = [:]
-            for changes in [open.changes, committing?.changes ?? [:]] {
-                for case .put(let put, _) in changes.values where put.isEmbeddable {
-                    if case .inline(let bytes) = put.body, digests.contains(put.digest) { found[put.digest] = bytes }
+        let puts = monitor.locked {
+            [open.changes, committing?.changes ?? [:]].flatMap { changes in
+                changes.values.compactMap { change in
+                    if case .put(let put, _) = change, put.isEmbeddable { put } else { nil }
                 }
             }
-            return found
         }
+        // Without the lock, as some of them are hashed here.
+        var found: [Digest: [UInt8]] = [:]
+        for put in puts {
+            if case .inline(let bytes) = put.body, digests.contains(put.digest) { found[put.digest] = bytes }
+        }
+        return found
     }
 
     /// True if something that is pending may be under a key with these first bytes. Looks at every pending change.
@@ -165,8 +171,7 @@ final class PendingSet: @unchecked Sendable {
         let result: Added? = monitor.locked {
             // Who waits for the commit anyway should be in the next one.
             if mayWait, !isDurable { pace() }
-            // A job that waits for an empty batch is next.
-            guard waitForRoom(memory, mayWait, while: { open.claims(key) || !line.isEmpty }) else { return nil }
+            guard waitForRoom(memory, for: key, mayWait) else { return nil }
             isOver = isClosing || isStopped
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
@@ -219,7 +224,7 @@ final class PendingSet: @unchecked Sendable {
                 // For the job behind it, or for puts that waited until there is none.
                 monitor.signal(Condition.room)
             }
-            guard waitForRoom(job.memory, mayWait, while: { line.first != ticket }) else { return .full }
+            guard waitForRoom(job.memory, mayWait, while: { line.first != ticket || overdue > 0 }) else { return .full }
             isOver = isClosing || isStopped
             if isOver { return .full }
             if let claimant = claimant(of: memoryKeys) { return .claimed(claimant) }
@@ -254,8 +259,27 @@ final class PendingSet: @unchecked Sendable {
         return committing.generation
     }
 
+    /// As below, for a put or removal. A job that waits for an empty batch is next, but a caller that was left behind by
+    /// a batch goes before it: jobs that keep coming would leave no room for it.
+    private func waitForRoom(_ bytes: Int, for key: Key, _ mayWait: Bool) -> Bool {
+        let arrival = open.generation
+        var isOverdue = false
+        let hasRoom = waitForRoom(bytes, mayWait) {
+            if !isOverdue, open.generation > arrival {
+                isOverdue = true
+                overdue += 1
+            }
+            return open.claims(key) || !line.isEmpty && !isOverdue
+        }
+        if isOverdue {
+            overdue -= 1
+            if overdue == 0 { monitor.signal(Condition.room) }
+        }
+        return hasRoom
+    }
+
     /// Waits until the open batch has room for `bytes`; false if it would have to and may not. Under the lock.
-    private func waitForRoom(_ bytes: Int, _ mayWait: Bool, while isInTheWay: () -> Bool = { false }) -> Bool {
+    private func waitForRoom(_ bytes: Int, _ mayWait: Bool, while isInTheWay: () -> Bool) -> Bool {
         while !isClosing, !isStopped,
             isInTheWay() || open.count > 0 && (open.memory + bytes > memoryLimit || open.count >= countLimit)
         {
@@ -412,13 +436,10 @@ final class PendingSet: @unchecked Sendable {
                         memory.remove(key)
                     }
                 }
-                guard var batch = committing else { continue }
-                committing = nil
-                let keys = job.keys ?? Set(batch.changes.keys)
-                for key in keys where batch.changes.removeValue(forKey: key) != nil {
+                let keys = job.keys ?? committing.map { Set($0.changes.keys) } ?? []
+                for key in keys where committing?.changes.removeValue(forKey: key) != nil {
                     count.wrappingSubtract(1, ordering: .releasing)
                 }
-                committing = batch
             }
         }
     }

@@ -56,7 +56,7 @@ final class Damage: EnginePart {
     /// report. Safe against the same finding by another thread or process: the record is looked at again under the
     /// lock.
     func quarantine(_ blob: UInt64, _ head: BlobRecord, _ reason: String) throws {
-        note(head, reason)
+        note(head.digest, reason)
         logger(.integrity).error("damaged body", metadata: ["digest": "\(head.digest)", "reason": "\(reason)"])
         guard let changes else { return }
         defer { changes.quarantine.bound() }
@@ -69,10 +69,18 @@ final class Damage: EnginePart {
         }
     }
 
-    private func note(_ head: BlobRecord, _ reason: String) {
+    private func note(_ digest: Digest, _ reason: String) {
         count.wrappingAdd(1, ordering: .relaxed)
         counters.add(.damagedBodies)
-        configuration.observer?(.damaged(digest: head.digest, reason: reason))
+        configuration.observer?(.damaged(digest: digest, reason: reason))
+    }
+
+    /// Reports an entry whose body is part of its record and not what was put; the caller treats the entry as a miss.
+    /// It has no blob to be marked, so each operation that works out its digest reports it.
+    /// - Parameter digest: of the bytes that are there.
+    func reportEmbedded(under key: Key, found digest: Digest) {
+        note(digest, "the bytes in the entry under \(key) are not those that were put")
+        logger(.integrity).error("damaged entry", metadata: ["key": "\(key)"])
     }
 
     /// Removes a body in progress whose bytes are lost, or may be: there is no digest to compare them with. The entry
@@ -117,7 +125,7 @@ final class Damage: EnginePart {
             return true
         }
         if isGone {
-            note(head, "the file is gone")
+            note(head.digest, "the file is gone")
             logger(.integrity).error("body file vanished", metadata: ["digest": "\(head.digest)"])
         }
     }

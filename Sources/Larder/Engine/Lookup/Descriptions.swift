@@ -5,12 +5,14 @@ import LMDB
 final class Descriptions: EnginePart {
     let context: EngineContext
     private let memory: MemoryTable
+    private let damage: Damage
     /// Nil in a read-only engine.
     private let leases: LeaseBook?
 
-    init(context: EngineContext, memory: MemoryTable, leases: LeaseBook?) {
+    init(context: EngineContext, memory: MemoryTable, damage: Damage, leases: LeaseBook?) {
         self.context = context
         self.memory = memory
+        self.damage = damage
         self.leases = leases
     }
 
@@ -23,8 +25,12 @@ final class Descriptions: EnginePart {
         includesPartial: Bool = false
     ) throws -> Attributes? {
         guard let record = EntryRecord(raw), let head = try index.head(of: record, transaction), !head.isDamaged,
-            record.isOf(head), includesPartial || record.progress == nil
+            includesPartial || record.progress == nil
         else {
+            return nil
+        }
+        guard record.isOf(head) else {
+            if record.embedded != nil { damage.reportEmbedded(under: record.key(indexKey), found: head.digest) }
             return nil
         }
         let shared = record.embedded == nil ? try index.shared(head.digest, transaction) : nil

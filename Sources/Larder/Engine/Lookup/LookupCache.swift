@@ -91,7 +91,7 @@ final class LookupCache: @unchecked Sendable {
     }
 
     deinit {
-        for position in lines.indices { release(&lines[position]) }
+        clear()
         lines.deallocate()
     }
 

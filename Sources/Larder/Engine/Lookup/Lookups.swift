@@ -264,10 +264,15 @@ final class Lookups: EnginePart {
 
     /// True if the record is whole and belongs to the key, and so does a body that is part of it.
     private func isIntact(_ view: EntryView, _ key: Key) -> Bool {
-        let isIntact =
-            view.isIntact(under: IndexKey.bytes(for: key)) && EntryRecord(view.raw)?.embedded?.isSound ?? true
-        if !isIntact { logger(.integrity).error("damaged entry", metadata: ["key": "\(key)"]) }
-        return isIntact
+        guard view.isIntact(under: IndexKey.bytes(for: key)) else {
+            logger(.integrity).error("damaged entry", metadata: ["key": "\(key)"])
+            return false
+        }
+        guard let body = view.embedded else { return true }
+        let digest = Digest.of(body)
+        if EntryRecord.Embedded.prefix(digest) == view.digestPrefix { return true }
+        damage.reportEmbedded(under: key, found: digest)
+        return false
     }
 
     /// The record under `key`, if it may be seen, and the value of its blob; empty where the body is embedded.
