@@ -3,9 +3,10 @@ import SystemPackage
 
 /// Writes a body of any length with bounded memory, directly to its final place.
 ///
-/// Bytes are hashed as they arrive. Up to the inline threshold they stay in memory. Beyond it they are written to a
-/// file in the store's staging directory, which `commit()` makes the entry's body without another copy. A writer that
-/// is dropped without a commit leaves nothing. Use it from one task or thread at a time.
+/// Bytes are hashed as they arrive, those for a file while they are written. Up to the inline threshold they stay in
+/// memory. Beyond it they are written to a file in the store's staging directory, which `commit()` makes the entry's
+/// body without another copy. A writer that is dropped without a commit leaves nothing. Use it from one task or thread
+/// at a time.
 public final class BodyWriter: @unchecked Sendable {
     // SAFETY: the thread that writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`,
     // `file`, `length`, `isOver`, `kept`) changes under `lock` as well, which no one holds while waiting, and is read
@@ -20,7 +21,7 @@ public final class BodyWriter: @unchecked Sendable {
     private let lock = Monitor()
     private var memory: [UInt8] = []
     private var file: StagedFile?
-    private var hash = IncrementalDigest()
+    private let hash = StreamDigest()
     private var length: Int64 = 0
     private var isOver = false
     private var budget: Budget
@@ -33,6 +34,8 @@ public final class BodyWriter: @unchecked Sendable {
         case file(OwnedDescriptor, FilePath)
     }
 
+    /// The longest piece that is hashed and written at a time, the one beside the other.
+    private static let part = 64 << 10
     /// How much of the budget a growing file takes at a time.
     private static let step: Int64 = 4 << 20
     /// The same where the file system has little room.
@@ -218,17 +221,21 @@ public final class BodyWriter: @unchecked Sendable {
                     + "\(store.configuration.memoryLimit.exactly): store it on disk",
                 key: name)
         }
-        hash.update(bytes)
         if file == nil, staysInMemory(total) {
+            hash.update(bytes, isBeside: false)
             lock.locked {
                 memory.append(contentsOf: bytes)
                 length = total
             }
         } else {
             try spill(total)
-            let offset = length
-            try store.writing().fullDisk.writing(Int64(bytes.count)) { try write(bytes, at: offset) }
-            lock.locked { length = total }
+            for start in stride(from: 0, to: bytes.count, by: Self.part) {
+                let part = UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + Self.part, bytes.count)])
+                let offset = length
+                hash.update(part, isBeside: true)
+                try store.writing().fullDisk.writing(Int64(part.count)) { try write(part, at: offset) }
+                lock.locked { length += Int64(part.count) }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ import Locks
 ///
 /// Hashing costs more than anything else in a put (10 us for 16 KiB, and 5 us to write them), and the digest is not
 /// needed before the commit. So it is left to `DigestWorker` where that keeps up.
-final class BodyDigest: Sendable {
+final class BodyDigest: DigestWork {
     private enum State {
         case waiting([UInt8])
         case known(Digest)
@@ -20,6 +20,8 @@ final class BodyDigest: Sendable {
     init(of body: [UInt8]) {
         state = EngineMutex(.waiting(body))
     }
+
+    func run() { _ = value }
 
     /// Computes it now if no other thread has; waits for a thread that is computing it.
     var value: Digest {

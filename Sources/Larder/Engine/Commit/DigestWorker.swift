@@ -1,3 +1,9 @@
+/// Hashing that may be left to `DigestWorker`.
+protocol DigestWork: Sendable {
+    /// Hashes what is not hashed yet.
+    func run()
+}
+
 /// A thread that hashes bodies while the callers that put them continue, as far as it keeps up.
 ///
 /// What it takes on is bounded: beyond that callers hash for themselves, so that on a busy machine nothing is slower
@@ -18,7 +24,7 @@ final class DigestWorker: @unchecked Sendable, ProcessGlobal {
     private static let countLimit = 8
 
     private let monitor = Monitor()
-    private var queue: [(digest: BodyDigest, bytes: Int)] = []
+    private var queue: [(work: any DigestWork, bytes: Int)] = []
     private var head = 0
     private var pendingBytes = 0
     private var isWaiting = false
@@ -29,33 +35,39 @@ final class DigestWorker: @unchecked Sendable, ProcessGlobal {
     func digest(of body: [UInt8]) -> BodyDigest {
         if body.count < Self.leastBytes { return BodyDigest(Digest.of(body)) }
         let digest = BodyDigest(of: body)
-        if !accept(digest, body.count) { _ = digest.value }
+        if !accept(digest, bytes: body.count) { digest.run() }
         return digest
     }
 
-    private func accept(_ digest: BodyDigest, _ bytes: Int) -> Bool {
+    /// True if it would take on that many more and not exceed its limit of bytes.
+    func hasRoom(for bytes: Int) -> Bool {
+        monitor.locked { !isUnavailable && pendingBytes + bytes <= Self.byteLimit }
+    }
+
+    /// Takes on work with that many bytes; false if it does not keep up.
+    func accept(_ work: some DigestWork, bytes: Int) -> Bool {
         monitor.locked {
             if isUnavailable || (pendingBytes + bytes > Self.byteLimit && queue.count - head >= Self.countLimit) {
                 return false
             }
             if !isStarted {
                 isStarted = true
-                guard (try? WorkerThread { [unowned self] in work() }) != nil else {
+                guard (try? WorkerThread { [unowned self] in runAll() }) != nil else {
                     isUnavailable = true
                     return false
                 }
             }
-            queue.append((digest, bytes))
+            queue.append((work, bytes))
             pendingBytes += bytes
             if isWaiting { monitor.signal() }
             return true
         }
     }
 
-    private func work() {
+    private func runAll() {
         var done = 0
         while true {
-            let next = monitor.locked { () -> (digest: BodyDigest, bytes: Int) in
+            let next = monitor.locked { () -> (work: any DigestWork, bytes: Int) in
                 pendingBytes -= done
                 while head == queue.count {
                     queue.removeAll(keepingCapacity: true)
@@ -72,7 +84,7 @@ final class DigestWorker: @unchecked Sendable, ProcessGlobal {
                 }
                 return next
             }
-            _ = next.digest.value
+            next.work.run()
             done = next.bytes
         }
     }

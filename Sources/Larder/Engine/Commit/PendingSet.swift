@@ -259,8 +259,8 @@ final class PendingSet: @unchecked Sendable {
         return committing.generation
     }
 
-    /// As below, for a put or removal. A job that waits for an empty batch is next, but a caller that was left behind by
-    /// a batch goes before it: jobs that keep coming would leave no room for it.
+    /// As below, for a put or removal. A job that waits for an empty batch is next, but a caller that was left
+    /// behind by a batch goes before it: jobs that keep coming would leave no room for it.
     private func waitForRoom(_ bytes: Int, for key: Key, _ mayWait: Bool) -> Bool {
         let arrival = open.generation
         var isOverdue = false
