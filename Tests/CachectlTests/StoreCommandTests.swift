@@ -181,6 +181,10 @@ import Testing
         let plain = try place.run("get", "k")
         #expect(plain.status == 65 && plain.output.isEmpty && plain.errors.contains("damaged"))
         #expect(try place.run("get", "k", "--check").status == 65)
+        try place.run("put", "sound", input: [1])
+        let exported = try place.run("export", place.path.appending("out").string, "--json")
+        #expect(exported.status == 1 && exported.json["damaged"] as? Int == 1 && exported.json["files"] as? Int == 1)
+        #expect(exported.errors.contains("1 damaged or missing body skipped"))
         #expect(try place.run("verify").status == 1)
     }
 

@@ -12,6 +12,8 @@ package struct Exporter {
         package var existing = 0
         /// Entries that were removed or expired before their body was read.
         package var vanished = 0
+        /// Entries whose body is damaged or missing.
+        package var damaged = 0
         /// Files that went to `_hashed/` because a file or a link is in the place of their directory.
         package var hashed = 0
         /// Incomplete HTTP responses.
@@ -125,7 +127,8 @@ package struct Exporter {
         let length: Int64
         do {
             guard let found = try body(of: entry, to: temporary) else {
-                outcome.vanished += 1
+                let isThere = try store.attributes(of: entry.key).map { $0.digest == entry.digest } ?? false
+                if isThere { outcome.damaged += 1 } else { outcome.vanished += 1 }
                 return
             }
             length = found

@@ -12,7 +12,8 @@ struct ExportCommand: ParsableCommand {
             The key scheme://host/a/b becomes DIR/scheme/host/a/b; other keys go to DIR/_keys. No key leads outside \
             DIR. --base-url writes the entries under that URL relative to DIR, which reverses 'import'. Existing files \
             stay as they are unless --force is given. Expired entries are skipped. Incomplete HTTP responses are \
-            skipped too, and the exit status is then 1 (--partial writes them). Each variant of a response gets its \
+            skipped too (--partial writes them), and so are bodies that do not match their digest: the exit status is \
+            then 1. Each variant of a response gets its \
             own file; its name ends with the request fields that select it, in brackets. Does not change the store.
             """)
 
@@ -40,7 +41,9 @@ struct ExportCommand: ParsableCommand {
         Interruption.listen()
         let base = baseURL.map { Key($0.hasSuffix("/") ? $0 : $0 + "/") }
         let bar = ProgressBar("export", isQuiet: options.json)
-        let (outcome, expired) = try options.withStore(.reading) { store in
+        let (outcome, expired) = try options.withStore(.reading) { configuration in
+            configuration.verification = .always
+        } _: { store in
             let total = Int64(try store.statistics().entryCount)
             var exporter = try Exporter(
                 store, to: FilePath(directory), base: base, replaces: force, takesParts: partial)
@@ -60,7 +63,10 @@ struct ExportCommand: ParsableCommand {
                 try exporter.export(entry)
                 bar.update(done, of: total, "\(ByteCount(exporter.outcome.bytes))")
             }
-            return (exporter.outcome, expired)
+            // Some are not even listed.
+            var outcome = exporter.outcome
+            outcome.damaged = max(outcome.damaged, store.damagedBodies)
+            return (outcome, expired)
         }
         bar.finish()
         if expired > 0 { Output.note(Render.count(expired, "expired entry", "expired entries") + " skipped") }
@@ -79,11 +85,16 @@ struct ExportCommand: ParsableCommand {
                 Render.count(outcome.incomplete, "incomplete response", "incomplete responses")
                     + " skipped; --partial writes what is stored")
         }
+        if outcome.damaged > 0 {
+            Output.note(
+                Render.count(outcome.damaged, "damaged or missing body", "damaged or missing bodies")
+                    + " skipped; see 'cachectl verify'")
+        }
         let files = Render.count(outcome.files, "file", "files")
         try options.print(
             ExportJSON(outcome, expired: expired),
             orText: "wrote \(files), \(ByteCount(outcome.bytes)), to \(directory)\n")
-        if outcome.incomplete > 0 { throw CommandError.found }
+        if outcome.incomplete > 0 || outcome.damaged > 0 { throw CommandError.found }
     }
 }
 
@@ -94,6 +105,7 @@ private struct ExportJSON: Encodable {
     let hashed: Int
     let skippedExisting: Int
     let vanished: Int
+    let damaged: Int
     let skippedIncomplete: Int
     let skippedExpired: Int
 
@@ -104,6 +116,7 @@ private struct ExportJSON: Encodable {
         bytes = outcome.bytes
         skippedExisting = outcome.existing
         vanished = outcome.vanished
+        damaged = outcome.damaged
         skippedIncomplete = outcome.incomplete
     }
 }

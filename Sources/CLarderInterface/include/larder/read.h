@@ -27,7 +27,7 @@ larder_status larder_get(
 /*
  * As larder_get, by the SHA-256 of the body, under whatever key it is. Not an access. The body has neither metadata nor
  * anything else of an entry. Waits for the commit of what this process has pending. A small body (`embedding_threshold`)
- * under a key that is not its content's is looked for in all entries.
+ * is found by searching all entries, unless its key is "sha256:" and the 64 hexadecimal digits of its digest.
  */
 larder_status larder_get_content(
     larder_store *store, const void *digest, size_t digest_length, larder_body **body);
@@ -68,9 +68,9 @@ larder_status larder_read(
 larder_status larder_body_length(larder_body *body, uint64_t *length);
 
 /*
- * The SHA-256 of a body: writes 32 bytes to `digest`. LARDER_SHORT if `capacity`, the room there, is less. It is that of
- * the bytes that were put; for a body that is part of its entry (`embedding_threshold`), that of the bytes that were
- * read, which a damaged index may have changed unless LARDER_OPEN_VERIFY_ALWAYS is set.
+ * The SHA-256 of a body: writes 32 bytes to `digest`. LARDER_SHORT if `capacity`, the room there, is less. Normally it is
+ * that of the bytes that were put. For a body that is part of its entry (`embedding_threshold`) it is computed from the
+ * bytes that were read, so it cannot show damage unless LARDER_OPEN_VERIFY_ALWAYS is set.
  */
 larder_status larder_body_digest(larder_body *body, void *digest, size_t capacity);
 

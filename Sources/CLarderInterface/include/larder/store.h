@@ -20,7 +20,10 @@ enum {
     LARDER_OPEN_CHECK_INDEX = 8,
     /* Compares every body with its digest when it is read: 0.6 ms a MiB. Default: after an unclean shutdown. */
     LARDER_OPEN_VERIFY_ALWAYS = 16,
-    /* Never compares them but in larder_check. Not together with LARDER_OPEN_VERIFY_ALWAYS. */
+    /*
+     * Compares them in larder_check only, and in larder_list and larder_describe those that are part of their entries.
+     * Not together with LARDER_OPEN_VERIFY_ALWAYS.
+     */
     LARDER_OPEN_VERIFY_NEVER = 32
 };
 
@@ -65,8 +68,9 @@ typedef struct larder_options {
     const char *version;
     /*
      * Bodies up to this length, at most 2 KiB, are part of the record of their entry, if both fit half a page of the
-     * index: a body of 1,944 bytes does with a key of 20 and nothing else. Such a body is not shared, and is found
-     * slowly by its digest where it was not put by content. 0: 512 bytes. LARDER_UNLIMITED: none is.
+     * index: for example, a body of 1,944 bytes fits with a key of 20 bytes and no tags, metadata or lifetime. Such a
+     * body is not shared, and a lookup by its digest is slow unless its key is "sha256:" and the 64 hexadecimal digits
+     * of the digest. 0: 512 bytes. LARDER_UNLIMITED: none is.
      */
     uint64_t embedding_threshold;
 } larder_options;
@@ -128,7 +132,7 @@ larder_status larder_set_budget(larder_store *store, const larder_budget *budget
 /* The size and activity of a store. */
 typedef struct larder_statistics {
     size_t size;
-    /* Entries on disk, and different bodies. */
+    /* Entries on disk; bodies, shared ones once, each that is part of its entry for itself. */
     uint64_t entries, blobs;
     /* Sum over the entries of the lengths of their bodies; the bytes stored for them, those of shared bodies once. */
     uint64_t logical_bytes, stored_bytes;
