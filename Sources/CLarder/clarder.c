@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #endif
 
+#include <stdatomic.h>
 #include "clarder.h"
 
 #include <errno.h>
@@ -67,6 +68,15 @@ static _Thread_local int first_rounds;
 
 int clarder_first_rounds(void) { return first_rounds; }
 void clarder_set_first_rounds(int rounds) { first_rounds = rounds; }
+
+static _Atomic uint32_t calls[1024];
+
+bool clarder_is_first_call(uint32_t function) {
+    _Atomic uint32_t *count = &calls[function % 1024];
+    if (atomic_load_explicit(count, memory_order_relaxed) >= 10000) return false;
+    atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+    return true;
+}
 
 static _Thread_local bool in_call;
 

@@ -3,15 +3,20 @@ import Larder
 import SystemPackage
 
 /// Runs the body of a C function. What it throws becomes a status, and the message of this thread.
-func status(_ body: () throws -> larder_status) -> larder_status {
-    FirstCalls.run {
+/// - Parameter line: where the function is, by which its first calls are counted.
+func status(
+    file: StaticString = #fileID, line: Int = #line, _ body: () throws -> larder_status
+) -> larder_status {
+    FirstCalls.run(Int(bitPattern: file.utf8Start) &+ line) {
         do { return try body() } catch { return note(error) }
     }
 }
 
 /// As above for a body that does something or throws.
-func status(doing body: () throws -> Void) -> larder_status {
-    status {
+func status(
+    file: StaticString = #fileID, line: Int = #line, doing body: () throws -> Void
+) -> larder_status {
+    status(file: file, line: line) {
         try body()
         return LARDER_OK
     }

@@ -4,6 +4,7 @@ import Larder
 enum ForkedHandles {
     /// Once, before the first store is opened.
     private static let result = Result<Void, LarderError> { () throws(LarderError) in
+        Handles.rehearse()
         try Fork.watch { Handles.beginAgain() }
     }
 

@@ -58,4 +58,30 @@ import Testing
         try jobs.join()
         #expect(isAmongJobs)
     }
+    /// Puts that together need more than a batch come without end, so that each batch leaves some behind.
+    @Test func jobsAreNotLeftBehindByPuts() throws {
+        let pending = PendingSet(memoryLimit: 1 << 20, countLimit: 2, delay: 0) { 0 }
+        let puts = Threads(6) { number in
+            for round in 0... {
+                do { _ = try pending.add(removal("\(number), \(round)")) } catch { return }
+            }
+        }
+        blockWhile { !pending.isDue }
+        let isAdded = Atomic<Bool>(false)
+        let job = Threads(1) { _ in
+            _ = try? pending.add(PendingJob([Change.over(.absent)], isDurable: false))
+            isAdded.store(true, ordering: .releasing)
+        }
+        var batches = 0
+        while batches < 2000, !isAdded.load(ordering: .acquiring) {
+            blockWhile { !pending.isDue }
+            _ = pending.next(idle: 0)
+            batches += 1
+        }
+        let isAmongPuts = isAdded.load(ordering: .acquiring)
+        pending.close()
+        try job.join()
+        try puts.join()
+        #expect(isAmongPuts)
+    }
 }

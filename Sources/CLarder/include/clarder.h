@@ -65,6 +65,10 @@ void clarder_forget_thread(void);
 int clarder_first_rounds(void);
 void clarder_set_first_rounds(int rounds);
 
+/// Counts a call of a function that has this number; false for those behind its first 10,000. Numbers that are equal modulo
+/// 1,024 count together.
+bool clarder_is_first_call(uint32_t function);
+
 /// Whether the thread is in a call: see `FirstCalls`.
 bool clarder_is_in_call(void);
 void clarder_set_in_call(bool is_in_call);

@@ -220,6 +220,11 @@ enum ComputationWaits: ProcessGlobal {
 
     static func prepare() { _ = waits }
 
+    static func rehearse() {
+        var other = Waits()
+        replace(&other, with: Waits())
+    }
+
     static func beginAgain() { replace(&waits, with: Waits()) }
 
     /// Notes that one computation waits for another; false, and nothing is noted, if that one waits for it already.

@@ -28,6 +28,11 @@ enum Registry: ProcessGlobal {
 
     static func prepare() { _ = slots }
 
+    static func rehearse() {
+        var other = Slots()
+        replace(&other, with: Slots())
+    }
+
     static func beginAgain() { replace(&slots, with: Slots()) }
 
     /// The number that stands for the first store of an engine among those that share it.

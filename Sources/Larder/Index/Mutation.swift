@@ -26,6 +26,9 @@ final class Mutation {
     /// Pins that end with an entry; read when displacement first needs them.
     var pinOwners: PinOwners?
 
+    /// The stamps that touches have replaced.
+    private(set) var moves: [(old: UInt64, new: UInt64)] = []
+
     /// Rows of an order that led to no entry and were removed.
     var removedRows = 0
 
@@ -97,6 +100,11 @@ final class Mutation {
         guard let raw = try reading.get(index.entries, key) else { return nil }
         try reading.checkHead(of: raw, keyCount: key.count)
         return EntryRecord(raw)
+    }
+
+    /// As above; nil also if its seal does not match. To be asked before a record is changed, which seals what it says.
+    func intactRecord(_ key: [UInt8]) throws -> EntryRecord? {
+        try index.isIntact(key, reading) ? record(key) : nil
     }
 
     /// The transaction has a change whose caller waits until it survives power loss.
@@ -228,7 +236,7 @@ final class Mutation {
     /// False if there is no such entry.
     @discardableResult
     func update(_ key: [UInt8], _ change: (inout EntryRecord) throws -> Void) throws -> Bool {
-        guard let old = try record(key) else { return false }
+        guard let old = try intactRecord(key) else { return false }
         var new = old
         try change(&new)
         guard new != old else { return true }
@@ -268,6 +276,7 @@ final class Mutation {
                 try found.delete()
             }
             try appendStamp(home, state.nextStamp &- 1, UnsafeRawBufferPointer(key))
+            moves.append((stamp, state.nextStamp &- 1))
             noteChange(trees: 2)
             return true
         }
@@ -294,7 +303,7 @@ final class Mutation {
     /// a hit.
     /// - Parameter isDurable: the caller relies on the body to survive power loss.
     func useFreshEntry(_ key: [UInt8], isDurable: Bool, where sees: (UInt16) -> Bool) throws -> Bool {
-        guard let record = try record(key), sees(record.version), !record.isExpired(at: now),
+        guard let record = try intactRecord(key), sees(record.version), !record.isExpired(at: now),
             let head = try head(of: record), head.isComplete, record.progress == nil, record.isOf(head)
         else { return false }
         // A file that a power loss may have damaged is compared when it is read, as for every lookup.

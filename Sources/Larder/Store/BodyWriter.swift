@@ -317,6 +317,7 @@ public final class BodyWriter: @unchecked Sendable {
 
     private func drop() {
         let unneeded = file
+        hash.cancel()
         lock.locked { end() }
         guard let unneeded, let writing = store.engine.writing else { return }
         writing.staged.discard(unneeded)

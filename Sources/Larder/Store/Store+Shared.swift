@@ -12,6 +12,11 @@ enum SharedStore: ProcessGlobal {
 
     static func prepare() { _ = place }
 
+    static func rehearse() {
+        var other = Place()
+        replace(&other, with: Place())
+    }
+
     static func beginAgain() { replace(&place, with: Place()) }
 }
 

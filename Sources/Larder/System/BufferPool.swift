@@ -8,6 +8,11 @@ final class BufferPool: Sendable, ProcessGlobal {
 
     static func prepare() { _ = shared }
 
+    static func rehearse() {
+        var other = BufferPool()
+        replace(&other, with: BufferPool())
+    }
+
     static func beginAgain() { replace(&shared, with: BufferPool()) }
 
     /// Larger bodies get memory of their own.

@@ -1,34 +1,33 @@
 import CLarder
 import Locks
 
-/// The first calls that a program makes from C. A fork waits until they have returned, and they wait for a fork.
+/// The first calls of each function that a program makes from C. A fork waits until they have returned, and they wait
+/// for a fork.
 ///
 /// As in the `FirstRounds` of the engine's threads, Swift makes types in them under its locks. Without a gate the
 /// threads of a busy program leave a fork no moment in which all of them are outside.
 package enum FirstCalls {
-    /// How many, of all threads of the process.
-    private static let count = 10_000
     /// The longest that a fork waits for calls, in milliseconds.
     private static let patience = 1000
     /// The longest that a call waits for forks: behind the calls they wait for the engine's threads.
     private static let patienceOfCalls = 3 * patience
-    private static let left = Atomic<Int>(count)
     private static let running = Atomic<Int>(0)
     private static let forks = Atomic<Int>(0)
 
     /// Runs a call. One inside of another, as from a callback, or on a thread of the engine is part of that work.
+    /// - Parameter function: a number for the function that was called. The first 10,000 calls of each count, of all
+    ///   threads of the process.
     @inline(__always)
-    package static func run<Result>(_ call: () throws -> Result) rethrows -> Result {
-        guard left.load(ordering: .relaxed) > 0, !clarder_is_in_call(), clarder_first_rounds() == 0 else {
-            return try call()
-        }
+    package static func run<Result>(_ function: Int, _ call: () throws -> Result) rethrows -> Result {
+        guard clarder_is_first_call(UInt32(truncatingIfNeeded: function)), !clarder_is_in_call(),
+            clarder_first_rounds() == 0
+        else { return try call() }
         begin()
         defer { end() }
         return try call()
     }
 
     private static func begin() {
-        left.wrappingSubtract(1, ordering: .relaxed)
         running.wrappingAdd(1, ordering: .sequentiallyConsistent)
         var waited = 0
         while waited < patienceOfCalls, forks.load(ordering: .sequentiallyConsistent) > 0 {

@@ -14,8 +14,16 @@ package enum Fork {
 
     /// Registers what happens at a fork, once. pthread_atfork(3).
     private static let isWatching: Bool = {
-        // A child cannot wait for a thread of its parent that makes one of these at the moment of the fork.
-        for global in globals { global.prepare() }
+        // A child cannot wait for a thread of its parent that makes one of these at the moment of the fork, or one of
+        // the types that the child uses first.
+        for global in globals {
+            global.prepare()
+            global.rehearse()
+        }
+        monitor.locked {
+            for _ in locked {}
+            for _ in handlers {}
+        }
         return pthread_atfork({ Fork.prepare() }, { Fork.resume() }, { Fork.begin() }) == 0
     }()
 
@@ -99,6 +107,9 @@ package enum Fork {
 protocol ProcessGlobal {
     /// Makes the state. Called before any fork.
     static func prepare()
+
+    /// Does what `beginAgain` does with objects of its own.
+    static func rehearse()
 
     /// Makes it again, as in a new process, and leaves the old one as it is: a release may wait for a thread that
     /// stayed behind.

@@ -14,6 +14,11 @@ final class IOPool: Sendable, ProcessGlobal {
 
     static func prepare() { _ = (shared, long) }
 
+    static func rehearse() {
+        var other = IOPool(threads: 2)
+        replace(&other, with: IOPool(threads: 2))
+    }
+
     static func beginAgain() {
         replace(&shared, with: IOPool(threads: 2))
         replace(&long, with: IOPool(threads: 2))

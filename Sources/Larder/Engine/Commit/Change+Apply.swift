@@ -37,7 +37,7 @@ extension Change {
 extension Change.Condition {
     /// Why a change is not made; nil if the entry that it is for is there.
     func refusal(_ key: [UInt8], _ mutation: Mutation, sees: (UInt16) -> Bool) throws -> WriteResult? {
-        guard let record = try mutation.record(key), sees(record.version) else { return .absent }
+        guard let record = try mutation.intactRecord(key), sees(record.version) else { return .absent }
         guard case .unchanged(let expected) = self else { return nil }
         let isSame = try record.metadata == expected.metadata && mutation.digest(of: record) == expected.digest
         return isSame ? nil : .changed

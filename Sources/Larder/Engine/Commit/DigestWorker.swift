@@ -15,6 +15,11 @@ final class DigestWorker: @unchecked Sendable, ProcessGlobal {
 
     static func prepare() { _ = shared }
 
+    static func rehearse() {
+        var other = DigestWorker()
+        replace(&other, with: DigestWorker())
+    }
+
     static func beginAgain() { replace(&shared, with: DigestWorker()) }
 
     /// Smaller bodies are hashed faster than handed over.

@@ -26,11 +26,13 @@ final class PendingSet: @unchecked Sendable {
     private var isUrgent = false
     private var isClosing = false
     private var isStopped = false
-    /// Jobs that wait for room in the open batch, by their tickets: the first one is next.
-    private var line: [UInt64] = []
+    /// Jobs that wait for room in the open batch, by their tickets: the first one is next. With the batch that was open
+    /// when each came.
+    private var line: [(ticket: UInt64, arrival: UInt64)] = []
     private var nextTicket: UInt64 = 0
-    /// Callers with a put or removal that were left behind by a batch: they go before the jobs in line.
-    private var overdue = 0
+    /// Puts and removals that were left behind by a batch: the batch that was open when each came. They go before jobs
+    /// that came later.
+    private var overdue: [UInt64] = []
     /// The transaction that has the batch which is being written, once its commit begins. 0: none yet.
     private var committingAs: UInt64 = 0
     /// The latest transaction with changes that are no longer pending.
@@ -218,13 +220,14 @@ final class PendingSet: @unchecked Sendable {
             // Small ones that fit would keep a large one, which needs an empty batch, waiting without end.
             let ticket = nextTicket
             nextTicket += 1
-            line.append(ticket)
+            let arrival = open.generation
+            line.append((ticket, arrival))
             defer {
-                line.removeAll { $0 == ticket }
+                line.removeAll { $0.ticket == ticket }
                 // For the job behind it, or for puts that waited until there is none.
                 monitor.signal(Condition.room)
             }
-            guard waitForRoom(job.memory, mayWait, while: { line.first != ticket || overdue > 0 }) else { return .full }
+            guard waitForRoom(job.memory, mayWait, while: { isBehind(ticket, arrival) }) else { return .full }
             isOver = isClosing || isStopped
             if isOver { return .full }
             if let claimant = claimant(of: memoryKeys) { return .claimed(claimant) }
@@ -259,21 +262,27 @@ final class PendingSet: @unchecked Sendable {
         return committing.generation
     }
 
-    /// As below, for a put or removal. A job that waits for an empty batch is next, but a caller that was left
-    /// behind by a batch goes before it: jobs that keep coming would leave no room for it.
+    /// True while other jobs are before one in the line, or a put that came no later and was left behind by a batch.
+    private func isBehind(_ ticket: UInt64, _ arrival: UInt64) -> Bool {
+        line.first?.ticket != ticket || overdue.contains { $0 <= arrival }
+    }
+
+    /// As below, for a put or removal. A job that waits for an empty batch is next. But a put that was left behind by a
+    /// batch goes before the jobs that came later: those that keep coming would leave no room for it.
     private func waitForRoom(_ bytes: Int, for key: Key, _ mayWait: Bool) -> Bool {
         let arrival = open.generation
         var isOverdue = false
         let hasRoom = waitForRoom(bytes, mayWait) {
             if !isOverdue, open.generation > arrival {
                 isOverdue = true
-                overdue += 1
+                overdue.append(arrival)
             }
-            return open.claims(key) || !line.isEmpty && !isOverdue
+            guard let first = line.first else { return open.claims(key) }
+            return open.claims(key) || !isOverdue || first.arrival < arrival
         }
-        if isOverdue {
-            overdue -= 1
-            if overdue == 0 { monitor.signal(Condition.room) }
+        if isOverdue, let place = overdue.firstIndex(of: arrival) {
+            overdue.remove(at: place)
+            if !line.isEmpty { monitor.signal(Condition.room) }
         }
         return hasRoom
     }

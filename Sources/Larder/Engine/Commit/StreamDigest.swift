@@ -6,7 +6,7 @@ import Locks
 /// Used by one thread at a time, beside the worker.
 final class StreamDigest: DigestWork {
     /// Pieces that are not hashed yet, in order.
-    private let waiting = EngineMutex<ArraySlice<[UInt8]>>([])
+    private let waiting = EngineMutex<[[UInt8]]>([])
     /// Held while hashing, so that the pieces stay in order.
     private let hash = EngineMutex(IncrementalDigest())
 
@@ -32,10 +32,15 @@ final class StreamDigest: DigestWork {
         }
     }
 
+    /// No one asks for the digest any more.
+    func cancel() { waiting.withLock { $0 = [] } }
+
     /// Hashes what waits, on any thread.
     func run() { hash.withLock { hashWaiting(&$0) } }
 
     private func hashWaiting(_ hash: inout IncrementalDigest) {
-        while let piece = waiting.withLock({ $0.popFirst() }) { piece.withUnsafeBytes { hash.update($0) } }
+        while let piece = waiting.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            piece.withUnsafeBytes { hash.update($0) }
+        }
     }
 }

@@ -11,6 +11,7 @@ final class Transactions: EnginePart {
     private let ledger: Ledger
     private let reaper: Reaper
     private let pending: PendingSet
+    private let touches: TouchBuffer
     private let leases: LeaseBook
     private let snapshots: HeldSnapshots
     private let space: IndexSpace
@@ -22,14 +23,15 @@ final class Transactions: EnginePart {
     private let unsyncedFiles = Atomic<Bool>(false)
 
     init(
-        context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet, leases: LeaseBook,
-        snapshots: HeldSnapshots, space: IndexSpace, staged: StagedFiles, log: DisplacementLog
+        context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet, touches: TouchBuffer,
+        leases: LeaseBook, snapshots: HeldSnapshots, space: IndexSpace, staged: StagedFiles, log: DisplacementLog
     ) {
         self.context = context
         self.room = room
         self.ledger = ledger
         self.reaper = reaper
         self.pending = pending
+        self.touches = touches
         self.leases = leases
         self.snapshots = snapshots
         self.space = space
@@ -276,6 +278,7 @@ final class Transactions: EnginePart {
             try mutation.transaction.commit()
             // Without changes there was no commit, and another process may commit under this number.
             if hasChanges { context.ownCommits.didCommit(number) }
+            touches.follow(mutation.moves)
             reach("commit.after")
         } catch {
             mutation.transaction.abort()

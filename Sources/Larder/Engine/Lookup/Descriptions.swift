@@ -24,6 +24,10 @@ final class Descriptions: EnginePart {
         _ raw: UnsafeRawBufferPointer, _ indexKey: [UInt8], withLeases: Bool = false, _ transaction: ReadTransaction,
         includesPartial: Bool = false
     ) throws -> Attributes? {
+        guard EntryView(raw)?.isIntact(under: indexKey) == true else {
+            logger(.integrity).error("damaged entry", metadata: ["key": "\(Key(bytes: indexKey))"])
+            return nil
+        }
         guard let record = EntryRecord(raw), let head = try index.head(of: record, transaction), !head.isDamaged,
             includesPartial || record.progress == nil
         else {
