@@ -43,7 +43,7 @@ enum Handles {
 
     /// In a child of fork(2): leaves the objects of its parent as they are, without a release.
     /// Does what `beginAgain` does with an object of its own: a child must not be the first to use a type.
-    static func rehearse() { _ = Unmanaged.passRetained(Places(used: 0)) }
+    static func rehearse() { Unmanaged.passRetained(Places(used: 0)).release() }
 
     static func beginAgain() {
         inheritedCount = count.load(ordering: .acquiring)

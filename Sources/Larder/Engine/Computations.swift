@@ -222,7 +222,7 @@ enum ComputationWaits: ProcessGlobal {
 
     static func rehearse() {
         var other = Waits()
-        replace(&other, with: Waits())
+        replace(&other, with: Waits()).release()
     }
 
     static func beginAgain() { replace(&waits, with: Waits()) }

@@ -30,7 +30,7 @@ enum Registry: ProcessGlobal {
 
     static func rehearse() {
         var other = Slots()
-        replace(&other, with: Slots())
+        replace(&other, with: Slots()).release()
     }
 
     static func beginAgain() { replace(&slots, with: Slots()) }

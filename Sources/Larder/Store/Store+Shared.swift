@@ -14,7 +14,7 @@ enum SharedStore: ProcessGlobal {
 
     static func rehearse() {
         var other = Place()
-        replace(&other, with: Place())
+        replace(&other, with: Place()).release()
     }
 
     static func beginAgain() { replace(&place, with: Place()) }

@@ -10,7 +10,7 @@ final class BufferPool: Sendable, ProcessGlobal {
 
     static func rehearse() {
         var other = BufferPool()
-        replace(&other, with: BufferPool())
+        replace(&other, with: BufferPool()).release()
     }
 
     static func beginAgain() { replace(&shared, with: BufferPool()) }

@@ -117,9 +117,11 @@ protocol ProcessGlobal {
 }
 
 extension ProcessGlobal {
-    /// Puts a new object in the place of an old one, which is never released.
-    static func replace<T: AnyObject>(_ object: inout T, with new: T) {
-        _ = Unmanaged.passRetained(object)
+    /// Puts a new object in the place of an old one, which is not released unless the caller does it.
+    @discardableResult
+    static func replace<T: AnyObject>(_ object: inout T, with new: T) -> Unmanaged<T> {
+        let old = Unmanaged.passRetained(object)
         object = new
+        return old
     }
 }

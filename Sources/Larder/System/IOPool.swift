@@ -16,7 +16,7 @@ final class IOPool: Sendable, ProcessGlobal {
 
     static func rehearse() {
         var other = IOPool(threads: 2)
-        replace(&other, with: IOPool(threads: 2))
+        replace(&other, with: IOPool(threads: 2)).release()
     }
 
     static func beginAgain() {

@@ -17,7 +17,7 @@ final class DigestWorker: @unchecked Sendable, ProcessGlobal {
 
     static func rehearse() {
         var other = DigestWorker()
-        replace(&other, with: DigestWorker())
+        replace(&other, with: DigestWorker()).release()
     }
 
     static func beginAgain() { replace(&shared, with: DigestWorker()) }
