@@ -20,10 +20,12 @@ import Testing
             }
             blockWhile { pending.jobsInLine == 0 }
             let other = Threads(1) { _ in _ = try pending.add(removal("other")) }
-            let work = pending.next(idle: 0)
+            var isTaken = false
+            blockWhile {
+                isTaken = pending.next(idle: 0).batch.changes["other"] != nil || isTaken
+                return !isTaken || pending.jobsInLine > 0
+            }
             try job.join()
-            // It may have been in the batch that is taken here, or comes now.
-            blockWhile { pending.next(idle: 0).batch.changes["other"] == nil && work.batch.changes["other"] == nil }
             try other.join()
             pending.close()
         }
