@@ -42,15 +42,15 @@ enum Handles {
     nonisolated(unsafe) private static var inheritedCount = 0
 
     /// In a child of fork(2): leaves the objects of its parent as they are, without a release.
-    /// Does what `beginAgain` does with an object of its own: a child must not be the first to use a type.
-    static func rehearse() { Unmanaged.passRetained(Places(used: 0)).release() }
-
     static func beginAgain() {
         inheritedCount = count.load(ordering: .acquiring)
         // A thread that stayed behind may have held its lock.
         _ = Unmanaged.passRetained(places)
         places = Places(used: inheritedCount)
     }
+
+    /// Does what `beginAgain` does with an object of its own: a child must not be the first to use a type.
+    static func rehearse() { Unmanaged.passRetained(Places(used: 0)).release() }
 
     /// A new handle of `object`, which it keeps until it is closed.
     static func make<T: Handled>(_ object: T) throws(LarderError) -> OpaquePointer {

@@ -33,4 +33,30 @@ import Testing
             try #expect(store.keys() == ["a"])
         }
     }
+    /// One commit moves the entry twice, as a part of it looks the entry up, and another one again.
+    @Test func aUseCountsThoughTheEntryHasMovedSeveralTimes() throws {
+        try withStore { store in
+            let engine = store.engine
+            let buffer = try #require(engine.writing?.touchBuffer)
+            func stamp() throws -> UInt64 {
+                try engine.read { try #require(try engine.context.index.entry(Array("k".utf8), $0)).stamp }
+            }
+            try store.put([1], for: "k")
+            try store.flush()
+            let old = try stamp()
+            for _ in 0..<3 {
+                _ = try store.get("k")
+                var batch = WriteBatch()
+                batch.put([2], for: "k", unlessPresent: true)
+                try store.write(batch).throwIfFailed()
+                _ = try store.get("k")
+                try store.flush()
+            }
+            let hits = try #require(try store.attributes(of: "k")?.hitCount)
+            let hit = Counters.Hit(1, isCounted: true)
+            buffer.note(stamp: old, uptime: SystemClock().uptime(), hit, engine.counters)
+            try store.flush()
+            try #expect(store.attributes(of: "k")?.hitCount == hits + 1)
+        }
+    }
 }

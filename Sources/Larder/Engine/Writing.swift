@@ -66,8 +66,7 @@ extension Engine {
                 log = DisplacementLog(context: context)
                 transactions = Transactions(
                     context: context, room: resources.room, ledger: ledger, reaper: resources.reaper,
-                    pending: pending, touches: touchBuffer, leases: leases, snapshots: snapshots, space: space,
-                    staged: staged, log: log)
+                    pending: pending, leases: leases, snapshots: snapshots, space: space, staged: staged, log: log)
                 recovery = Recovery(
                     context: context, instance: instance, ledger: ledger, transactions: transactions)
                 quarantine = Quarantine(context: context, ledger: ledger)

@@ -26,8 +26,10 @@ final class Mutation {
     /// Pins that end with an entry; read when displacement first needs them.
     var pinOwners: PinOwners?
 
-    /// The stamps that touches have replaced.
-    private(set) var moves: [(old: UInt64, new: UInt64)] = []
+    /// The stamps that it has replaced.
+    private(set) var moves: [UInt64: UInt64] = [:]
+    /// Those that earlier ones have.
+    var earlierMoves: StampMoves?
 
     /// Rows of an order that led to no entry and were removed.
     var removedRows = 0
@@ -102,9 +104,15 @@ final class Mutation {
         return EntryRecord(raw)
     }
 
-    /// As above; nil also if its seal does not match. To be asked before a record is changed, which seals what it says.
+    /// As above; nil also if its seal does not match: what it says must not be sealed again, nor followed.
     func intactRecord(_ key: [UInt8]) throws -> EntryRecord? {
-        try index.isIntact(key, reading) ? record(key) : nil
+        guard let raw = try reading.get(index.entries, key) else { return nil }
+        try reading.checkHead(of: raw, keyCount: key.count)
+        return intactRecord(raw, key)
+    }
+
+    private func intactRecord(_ raw: UnsafeRawBufferPointer, _ key: [UInt8]) -> EntryRecord? {
+        EntryView(raw)?.isIntact(under: key) == true ? EntryRecord(raw) : nil
     }
 
     /// The transaction has a change whose caller waits until it survives power loss.
@@ -145,9 +153,9 @@ final class Mutation {
         }
         var hasBlob = new.embedded == nil
         if let present {
-            // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
+            // A damaged record is replaced all the same; the rows it leaves are for `Check` to find.
             try reading.checkHead(of: present, keyCount: key.count)
-            let old = EntryRecord(present)
+            let old = intactRecord(present, key)
             new.id = old?.id ?? takeID()
             if let old, put.overwrites(old.version) {
                 new.created = old.created
@@ -210,7 +218,7 @@ final class Mutation {
     }
 
     /// Removes the entry under an index key; nil if there is none.
-    /// - Parameter isWanted: false for an entry that stays, as one does that cannot be read. Nil: any.
+    /// - Parameter isWanted: false for an entry that stays, as one does whose record is damaged. Nil: any.
     @discardableResult
     func remove(_ key: [UInt8], where isWanted: ((EntryRecord) -> Bool)? = nil) throws -> EntryRecord? {
         guard let row = try key.withUnsafeBytes({ try transaction.position(index.entries, $0) }) else { return nil }
@@ -218,7 +226,7 @@ final class Mutation {
         do {
             defer { row.close() }
             try reading.checkHead(of: row.value, keyCount: key.count)
-            record = EntryRecord(row.value)
+            record = intactRecord(row.value, key)
             if let isWanted, !(record.map(isWanted) ?? false) { return nil }
             try row.delete()
         }
@@ -241,6 +249,7 @@ final class Mutation {
         try change(&new)
         guard new != old else { return true }
         new.reseal(for: key)
+        if new.stamp != old.stamp { moves[old.stamp] = new.stamp }
         try deleteRows(of: old)
         try insertRows(of: new, key: key)
         try transaction.put(index.entries, key, new.bytes)
@@ -276,7 +285,7 @@ final class Mutation {
                 try found.delete()
             }
             try appendStamp(home, state.nextStamp &- 1, UnsafeRawBufferPointer(key))
-            moves.append((stamp, state.nextStamp &- 1))
+            moves[stamp] = state.nextStamp &- 1
             noteChange(trees: 2)
             return true
         }

@@ -11,7 +11,7 @@ final class Transactions: EnginePart {
     private let ledger: Ledger
     private let reaper: Reaper
     private let pending: PendingSet
-    private let touches: TouchBuffer
+    private let moves = StampMoves()
     private let leases: LeaseBook
     private let snapshots: HeldSnapshots
     private let space: IndexSpace
@@ -23,15 +23,14 @@ final class Transactions: EnginePart {
     private let unsyncedFiles = Atomic<Bool>(false)
 
     init(
-        context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet, touches: TouchBuffer,
-        leases: LeaseBook, snapshots: HeldSnapshots, space: IndexSpace, staged: StagedFiles, log: DisplacementLog
+        context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet, leases: LeaseBook,
+        snapshots: HeldSnapshots, space: IndexSpace, staged: StagedFiles, log: DisplacementLog
     ) {
         self.context = context
         self.room = room
         self.ledger = ledger
         self.reaper = reaper
         self.pending = pending
-        self.touches = touches
         self.leases = leases
         self.snapshots = snapshots
         self.space = space
@@ -180,6 +179,7 @@ final class Transactions: EnginePart {
         defer { transaction.abort() }
         transaction.watch(index.entries, index.blobs)
         let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
+        mutation.earlierMoves = moves
         clock.observe(mutation.state)
         clock.record(in: &mutation.state)
         let released = leases.released
@@ -275,10 +275,15 @@ final class Transactions: EnginePart {
             if mutation.completesPending { pending.noteCommit(as: mutation.reading.id) }
             let (number, hasChanges) = (mutation.reading.id, mutation.transaction.hasChanges)
             context.ownCommits.willCommit(mutation.transaction)
-            try mutation.transaction.commit()
+            moves.note(mutation.moves)
+            do {
+                try mutation.transaction.commit()
+            } catch {
+                moves.undo(mutation.moves)
+                throw error
+            }
             // Without changes there was no commit, and another process may commit under this number.
             if hasChanges { context.ownCommits.didCommit(number) }
-            touches.follow(mutation.moves)
             reach("commit.after")
         } catch {
             mutation.transaction.abort()

@@ -25,9 +25,6 @@ final class TouchBuffer: Sendable {
     /// How many threads have taken touches that are not written yet.
     private let writers = Atomic<Int>(0)
     private let lastDrain = Atomic<UInt64>(0)
-    /// The stamps that the latest commit of touches has replaced. A reader that found an entry before it notes the use
-    /// by the old one.
-    private let moves = EngineMutex<[UInt64: UInt64]>([:])
     /// Nanoseconds that writing many touches took lately.
     private let cost = Atomic<UInt64>(0)
 
@@ -69,13 +66,6 @@ final class TouchBuffer: Sendable {
         if count > Self.smallCount { cost.store(nanoseconds, ordering: .relaxed) }
     }
 
-    /// A commit has replaced these stamps.
-    func follow(_ moved: [(old: UInt64, new: UInt64)]) {
-        if moved.isEmpty { return }
-        let new = Dictionary(moved.map { ($0.old, $0.new) }) { $1 }
-        moves.withLock { $0 = new }
-    }
-
     /// Takes all touches, one an entry, in the order of the last use of each. Call `noteWritten(_:in:)` after it.
     func drain(at uptime: UInt64) -> [TouchTable.Line] {
         writers.wrappingAdd(1, ordering: .acquiringAndReleasing)
@@ -87,19 +77,12 @@ final class TouchBuffer: Sendable {
     private func take(at uptime: UInt64) -> [TouchTable.Line] {
         guard dirty.exchange(false, ordering: .acquiringAndReleasing) else { return [] }
         lastDrain.store(uptime, ordering: .relaxed)
-        let moved = moves.withLock { $0 }
         var taken: [TouchTable.Line] = []
         var merged: TouchTable?
         for stripe in stripes {
-            var lines = stripe.table.withLock { $0.take() }
+            let lines = stripe.table.withLock { $0.take() }
             if lines.isEmpty { continue }
-            var hasMoved = false
-            for place in lines.indices {
-                guard let new = moved[lines[place].stamp] else { continue }
-                lines[place].stamp = new
-                hasMoved = true
-            }
-            if taken.isEmpty, merged == nil, !hasMoved {
+            if taken.isEmpty, merged == nil {
                 taken = lines
                 continue
             }

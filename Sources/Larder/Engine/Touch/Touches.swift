@@ -45,6 +45,9 @@ extension Mutation {
     @discardableResult
     func touch(_ touch: TouchTable.Line, at uptime: UInt64) throws -> Bool {
         let age = Int64(clamping: (max(uptime, touch.lastUse) - touch.lastUse) / 1000)
-        return try self.touch(stamp: touch.stamp, hits: touch.hits, accessed: now - .microseconds(age))
+        let accessed = now - .microseconds(age)
+        if try self.touch(stamp: touch.stamp, hits: touch.hits, accessed: accessed) { return true }
+        guard let stamp = earlierMoves?.follow(touch.stamp, in: moves) else { return false }
+        return try self.touch(stamp: stamp, hits: touch.hits, accessed: accessed)
     }
 }
