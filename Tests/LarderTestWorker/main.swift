@@ -326,6 +326,9 @@ func run() throws {
         return try makeEveryFile(FilePath(arguments[1]))
     }
     if arguments[2] == "refused" { return try expectRefusal(FilePath(arguments[1]), uid_t(seed)) }
+    if arguments[2] == "coherent" {
+        return try CoherenceRun(path: FilePath(arguments[1]), number: Int(seed), count: count).run()
+    }
     if arguments[2] == "halted" { return try runHalted(FilePath(arguments[1])) }
     if arguments[2] == "damage" {
         // The rounds from FIRST on: a run continues after a round that ended the process.

@@ -40,7 +40,7 @@ extension Engine {
                 budget: state.budget,
                 displacedCount: Int(clamping: writing?.log.count ?? 0), failures: context.health.failures,
                 memoryEntryCount: inMemory.count, memoryBytes: ByteCount(inMemory.bytes),
-                counters: context.counterFile.totals)
+                memoryTier: tier.statistics, counters: context.counterFile.totals)
         }
     }
 

@@ -18,6 +18,7 @@ final class Engine: EnginePart, @unchecked Sendable {
     /// Nil in a read-only engine, which has none of the writing parts.
     let writing: Writing?
     let presence: Presence
+    let tier: MemoryTier
     private var committer: WorkerThread?
     private var scrubber: Scrubber?
 
@@ -37,7 +38,9 @@ final class Engine: EnginePart, @unchecked Sendable {
                 Damage.Changes(transactions: $0.transactions, recovery: $0.recovery, quarantine: $0.quarantine)
             })
         let descriptions = Descriptions(context: context, memory: memory, damage: damage, leases: core?.leases)
-        bodies = Bodies(context: context, damage: damage)
+        tier = MemoryTier(
+            bytes: Int(clamping: context.configuration.memoryTier.bytes), count: context.configuration.memoryTierCount)
+        bodies = Bodies(context: context, damage: damage, tier: tier)
         lookups = Lookups(
             context: context, memory: memory, bodies: bodies, damage: damage, descriptions: descriptions,
             uses: core.map { Lookups.Uses(pending: $0.pending, touches: $0.touchBuffer) })

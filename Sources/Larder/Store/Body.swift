@@ -34,7 +34,7 @@ public struct Body: Sendable {
     public func bytes() throws -> [UInt8] {
         switch storage {
         case .memory(let bytes): return bytes
-        case .file: return try bytes(in: 0..<length.bytes)
+        case .file(_, let place): return place.hold(try bytes(in: 0..<length.bytes))
         }
     }
 
@@ -100,7 +100,7 @@ public struct Body: Sendable {
         try Task.checkCancellation()
         if case .memory(let bytes) = storage { return bytes }
         let body = self
-        return try await IOPool.shared.run { try body.bytes(in: 0..<body.length.bytes) }
+        return try await IOPool.shared.run { try body.bytes() as [UInt8] }
     }
 
     /// Runs `body` with all bytes, without a copy if they are in memory, and without an allocation for a file of up to
@@ -110,7 +110,7 @@ public struct Body: Sendable {
     /// - Throws: `io`; `corruption` if the file is shorter than it should be; the errors of `body`.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
-        case .file(let descriptor, let place) where length.bytes <= BufferPool.largest:
+        case .file(let descriptor, let place) where length.bytes <= BufferPool.largest && place.tier == nil:
             return try BufferPool.shared.withBuffer(Int(length.bytes)) { buffer in
                 let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(length.bytes)])
                 try read(descriptor, place, into: target, at: 0)

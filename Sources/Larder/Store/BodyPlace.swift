@@ -12,6 +12,14 @@ struct BodyPlace: Sendable {
 
     let directory: Directory
     let name: Name
+    /// Where a body that was read whole may stay.
+    var tier: MemoryTier?
+
+    /// Bytes of the whole body that were read: they may stay in memory.
+    func hold(_ bytes: [UInt8]) -> [UInt8] {
+        guard let tier, case .digest(let digest) = name else { return bytes }
+        return tier.take(bytes, digest)
+    }
 
     var path: FilePath {
         switch name {

@@ -12,6 +12,8 @@ extension Configuration {
         compare(commitDelay == other.commitDelay, "commitDelay")
         compare(pendingLimit == other.pendingLimit, "pendingLimit")
         compare(memoryLimit == other.memoryLimit, "memoryLimit")
+        compare(memoryTier == other.memoryTier, "memoryTier")
+        compare(memoryTierCount == other.memoryTierCount, "memoryTierCount")
         compare(watermarks == other.watermarks, "watermarks")
         compare(indexMapSize == other.indexMapSize, "indexMapSize")
         compare(bootIdentity == other.bootIdentity, "bootIdentity")

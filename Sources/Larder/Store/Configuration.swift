@@ -5,7 +5,8 @@ import Logging
 /// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version`,
 /// `inlineThreshold` and `embeddingThreshold`; events reach the observers and loggers of all; the latest `budget`
 /// applies. `isReadOnly`, `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`,
-/// `watermarks` and `indexMapSize` are shared: an open that asks for other values is refused (`locked`).
+/// `memoryTier`, `memoryTierCount`, `watermarks` and `indexMapSize` are shared: an open that asks for other values is
+/// refused (`locked`).
 public struct Configuration: Sendable {
     // MARK: Behaviour
 
@@ -72,6 +73,13 @@ public struct Configuration: Sendable {
     public var pendingLimit = ByteCount.mebibytes(16)
     /// Memory for entries of policy `memoryOnly`, pinned ones included; one may take half of it. Default: 16 MiB.
     public var memoryLimit = ByteCount.mebibytes(16)
+    /// Memory for bodies that were read before, above the disk. A body that lies in a file, or has 16 KiB and more in
+    /// the index, is then returned by `get` without a file, a read or a copy. What is not asked for again makes room
+    /// for what is; see `Statistics.memoryTier`. Each body is compared with its digest when it is taken in. One takes a
+    /// quarter of the memory at most. Entries of policy `memoryOnly` have `memoryLimit`. Default: 0, none.
+    public var memoryTier = ByteCount.zero
+    /// How many bodies that memory holds at most; 1 or more. Default: 65,536.
+    public var memoryTierCount = 65_536
     /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may
     /// fill. Defaults: 0.95 and 0.90.
     public var watermarks = Watermarks(high: 0.95, low: 0.90)
@@ -149,6 +157,9 @@ public struct Configuration: Sendable {
             throw LarderError(
                 .invalidArgument,
                 "an index map of \(indexMapSize.bytes) bytes is too small: the least is 1 MiB")
+        }
+        if memoryTierCount < 1 {
+            throw LarderError(.invalidArgument, "a memory tier of \(memoryTierCount) bodies: 1 or more")
         }
         if !(watermarks.low > 0 && watermarks.low <= watermarks.high && watermarks.high <= 1) {
             throw LarderError(

@@ -30,11 +30,25 @@ public struct Statistics: Sendable, Hashable {
     public var memoryEntryCount: Int
     /// Memory that they take, of `Configuration.memoryLimit`.
     public var memoryBytes: ByteCount
+    /// Bodies in the memory above the disk, in this process: `Configuration.memoryTier`.
+    public var memoryTier = MemoryTierStatistics()
     /// The activity of all processes on the store: hits, misses, puts, displacement, failures, latencies.
     public var counters = StoreCounters()
 
     /// Bytes that sharing bodies saves: `logicalBytes` less `storedBytes`.
     package var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }
+}
+
+/// What the memory above the disk holds, and how often something was found there, since the store was opened.
+public struct MemoryTierStatistics: Sendable, Hashable {
+    /// Bodies, and values made of them.
+    public var count = 0
+    /// Memory that they take.
+    public var bytes = ByteCount.zero
+    /// Lookups that found what they asked for there.
+    public var hits = 0
+    /// Lookups that did not.
+    public var misses = 0
 }
 
 extension Store {

@@ -5,12 +5,14 @@ import LMDB
 final class Bodies: EnginePart {
     let context: EngineContext
     private let damage: Damage
+    private let tier: MemoryTier
     /// True if every body is compared with its digest before it is returned.
     let isVerifying: Bool
 
-    init(context: EngineContext, damage: Damage) {
+    init(context: EngineContext, damage: Damage, tier: MemoryTier) {
         self.context = context
         self.damage = damage
+        self.tier = tier
         isVerifying = context.configuration.verification == .always
     }
 
@@ -20,6 +22,8 @@ final class Bodies: EnginePart {
     ///   - isDiscarded: true also searches `trash/`.
     ///   - mayWait: false leaves damage to the next lookup, as recording it waits for the disk.
     func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool, mayWait: Bool = true) throws -> Body? {
+        let isForTier = tier.holds(head.length)
+        if isForTier, let bytes = tier.bytes(of: head.digest) { return Body(bytes) }
         let found: OwnedDescriptor?
         do {
             found = try files.openBlob(head)
@@ -43,13 +47,24 @@ final class Bodies: EnginePart {
             return nil
         }
         return Body(
-            file: file, at: BodyPlace(directory: files.blobs, name: .digest(head.digest)),
+            file: file,
+            at: BodyPlace(
+                directory: files.blobs, name: .digest(head.digest), tier: isForTier ? tier : nil),
             length: ByteCount(Int64(clamping: head.length)))
     }
 
     /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.
     @inline(__always)
     func soundBytes(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
+        if head.length >= MemoryTier.leastInlineBytes, tier.holds(head.length) {
+            if let held = tier.bytes(of: head.digest) { return held }
+            return soundCopy(value, head, blob).map { tier.take($0, head.digest) }
+        }
+        return soundCopy(value, head, blob)
+    }
+
+    @inline(__always)
+    private func soundCopy(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
         let bytes = BlobRecord.inlineBytes(value)
         if isVerifying, Digest.of(bytes) != head.digest {
             damage.quarantineLater(blob, head, "the bytes in the index do not match the digest")

@@ -1,0 +1,196 @@
+/// Which values stay in a bounded memory: CAR, "clock with adaptive replacement" (Bansal and Modha, FAST '04), with
+/// costs in bytes in place of a count of pages.
+///
+/// Values that were asked for once (`recent`) and those that were asked for again (`frequent`) go round on two clocks.
+/// A use sets a mark and moves nothing. What goes leaves its key behind for a while. If such a key comes back, the
+/// clock that let it go gets a larger share. So a scan of values that no one asks for again passes through `recent` and
+/// leaves `frequent` as it is.
+struct AdaptiveClock<Key: Hashable, Value> {
+    private enum Ring: Int {
+        case recent, frequent, recentGone, frequentGone
+    }
+
+    private struct Node {
+        var key: Key
+        /// Nil: gone.
+        var value: Value?
+        var cost: Int
+        var isUsed = false
+        var ring: Ring
+        var previous = -1
+        var next = -1
+    }
+
+    /// From `first`, where the hand is, to `last`.
+    private struct List {
+        var first = -1
+        var last = -1
+        var cost = 0
+        var count = 0
+    }
+
+    private var nodes: [Node] = []
+    private var free: [Int] = []
+    private var positions: [Key: Int] = [:]
+    private var lists = [List](repeating: List(), count: 4)
+    /// The cost that `recent` is to have.
+    private var target = 0
+    /// The most that all values may cost.
+    private(set) var capacity: Int
+    private let countLimit: Int
+
+    /// - Parameters:
+    ///   - capacity: the most that all values may cost.
+    ///   - count: how many there may be.
+    init(capacity: Int, count: Int) {
+        self.capacity = capacity
+        countLimit = count
+    }
+
+    /// What all values cost.
+    var cost: Int { lists[Ring.recent.rawValue].cost + lists[Ring.frequent.rawValue].cost }
+    /// How many there are.
+    var count: Int { lists[Ring.recent.rawValue].count + lists[Ring.frequent.rawValue].count }
+
+    /// The value under a key, which counts as a use.
+    mutating func value(for key: Key) -> Value? {
+        guard let position = positions[key], let value = nodes[position].value else { return nil }
+        nodes[position].isUsed = true
+        return value
+    }
+
+    /// Takes a value in, in place of one under the key; others make room. One that costs more than a quarter of the
+    /// capacity is not taken.
+    mutating func insert(_ value: Value, for key: Key, cost: Int) {
+        let cost = max(cost, 1)
+        guard cost <= capacity / 4 else { return remove(key) }
+        var ring = Ring.recent
+        if let position = positions[key] {
+            switch nodes[position].ring {
+            case .recent: ring = .recent
+            case .frequent: ring = .frequent
+            case .recentGone:
+                target = min(capacity, target + cost * ratio(.frequentGone, .recentGone))
+                ring = .frequent
+            case .frequentGone:
+                target = max(0, target - cost * ratio(.recentGone, .frequentGone))
+                ring = .frequent
+            }
+            drop(position)
+        }
+        while self.cost + cost > capacity || count >= countLimit { letGo() }
+        append(Node(key: key, value: value, cost: cost, ring: ring))
+        boundKeys()
+    }
+
+    /// Forgets a key.
+    mutating func remove(_ key: Key) {
+        if let position = positions[key] { drop(position) }
+    }
+
+    /// Changes the capacity; values make room, the keys that they leave included.
+    mutating func resize(_ capacity: Int) {
+        self.capacity = max(0, capacity)
+        target = min(target, self.capacity)
+        while cost > self.capacity { letGo() }
+        boundKeys()
+    }
+
+    /// Forgets everything.
+    mutating func removeAll() {
+        self = AdaptiveClock(capacity: capacity, count: countLimit)
+    }
+
+    private func ratio(_ other: Ring, _ own: Ring) -> Int {
+        max(1, lists[other.rawValue].cost / max(1, lists[own.rawValue].cost))
+    }
+
+    /// One value goes, and leaves its key.
+    private mutating func letGo() {
+        while true {
+            let recent = lists[Ring.recent.rawValue]
+            let hasFrequent = lists[Ring.frequent.rawValue].first >= 0
+            let isRecent = recent.first >= 0 && (recent.cost >= max(1, target) || !hasFrequent)
+            let ring = isRecent ? Ring.recent : .frequent
+            let position = lists[ring.rawValue].first
+            guard position >= 0 else { return }
+            unlink(position)
+            if nodes[position].isUsed {
+                nodes[position].isUsed = false
+                link(position, .frequent)
+            } else {
+                nodes[position].value = nil
+                link(position, isRecent ? .recentGone : .frequentGone)
+                return
+            }
+        }
+    }
+
+    /// The keys of values that are gone stand for as much as the capacity at most, and for one clock no more than it
+    /// lacks.
+    private mutating func boundKeys() {
+        while lists[Ring.recentGone.rawValue].first >= 0,
+            lists[Ring.recent.rawValue].cost + lists[Ring.recentGone.rawValue].cost > capacity
+                || lists[Ring.recentGone.rawValue].count > countLimit
+        {
+            drop(lists[Ring.recentGone.rawValue].first)
+        }
+        while lists[Ring.frequentGone.rawValue].first >= 0,
+            lists.reduce(0, { $0 + $1.cost }) > 2 * capacity || lists[Ring.frequentGone.rawValue].count > countLimit
+        {
+            drop(lists[Ring.frequentGone.rawValue].first)
+        }
+    }
+
+    // MARK: Lists
+
+    private mutating func append(_ node: Node) {
+        let position: Int
+        if let reused = free.popLast() {
+            nodes[reused] = node
+            position = reused
+        } else {
+            position = nodes.count
+            nodes.append(node)
+        }
+        positions[node.key] = position
+        link(position, node.ring)
+    }
+
+    private mutating func drop(_ position: Int) {
+        unlink(position)
+        positions[nodes[position].key] = nil
+        nodes[position].value = nil
+        free.append(position)
+    }
+
+    private mutating func link(_ position: Int, _ ring: Ring) {
+        nodes[position].ring = ring
+        nodes[position].previous = lists[ring.rawValue].last
+        nodes[position].next = -1
+        if lists[ring.rawValue].last >= 0 {
+            nodes[lists[ring.rawValue].last].next = position
+        } else {
+            lists[ring.rawValue].first = position
+        }
+        lists[ring.rawValue].last = position
+        lists[ring.rawValue].cost += nodes[position].cost
+        lists[ring.rawValue].count += 1
+    }
+
+    private mutating func unlink(_ position: Int) {
+        let node = nodes[position]
+        if node.previous >= 0 {
+            nodes[node.previous].next = node.next
+        } else {
+            lists[node.ring.rawValue].first = node.next
+        }
+        if node.next >= 0 {
+            nodes[node.next].previous = node.previous
+        } else {
+            lists[node.ring.rawValue].last = node.previous
+        }
+        lists[node.ring.rawValue].cost -= node.cost
+        lists[node.ring.rawValue].count -= 1
+    }
+}
