@@ -41,7 +41,7 @@ public struct Statistics: Sendable, Hashable {
 
 /// What the memory above the disk holds, and how often something was found there, since the store was opened.
 public struct MemoryTierStatistics: Sendable, Hashable {
-    /// Bodies, and values made of them.
+    /// Bodies.
     public var count = 0
     /// Memory that they take.
     public var bytes = ByteCount.zero
