@@ -48,18 +48,24 @@ import Testing
             _ = try? pending.add(removal("put"))
             hasPut.store(true, ordering: .releasing)
         }
-        var batches = 0
-        while batches < 2000, !hasPut.load(ordering: .acquiring) {
-            blockWhile { !pending.isDue }
-            _ = pending.next(idle: 0)
-            batches += 1
-        }
-        let isAmongJobs = hasPut.load(ordering: .acquiring)
-        pending.close()
+        let isAmongJobs = takeBatches(of: pending, until: hasPut)
         try put.join()
         try jobs.join()
         #expect(isAmongJobs)
     }
+
+    /// Takes batches as the committer does, 2,000 at most, and closes the set.
+    /// - Returns: whether it came to that before.
+    private func takeBatches(of pending: PendingSet, until isDone: borrowing Atomic<Bool>) -> Bool {
+        for _ in 0..<2000 {
+            if isDone.load(ordering: .acquiring) { break }
+            blockWhile { !pending.isDue }
+            _ = pending.next(idle: 0)
+        }
+        defer { pending.close() }
+        return isDone.load(ordering: .acquiring)
+    }
+
     /// Puts that together need more than a batch come without end, so that each batch leaves some behind.
     @Test func jobsAreNotLeftBehindByPuts() throws {
         let pending = PendingSet(memoryLimit: 1 << 20, countLimit: 2, delay: 0) { 0 }
@@ -74,14 +80,7 @@ import Testing
             _ = try? pending.add(PendingJob([Change.over(.absent)], isDurable: false))
             isAdded.store(true, ordering: .releasing)
         }
-        var batches = 0
-        while batches < 2000, !isAdded.load(ordering: .acquiring) {
-            blockWhile { !pending.isDue }
-            _ = pending.next(idle: 0)
-            batches += 1
-        }
-        let isAmongPuts = isAdded.load(ordering: .acquiring)
-        pending.close()
+        let isAmongPuts = takeBatches(of: pending, until: isAdded)
         try job.join()
         try puts.join()
         #expect(isAmongPuts)

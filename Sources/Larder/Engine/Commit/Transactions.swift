@@ -275,13 +275,8 @@ final class Transactions: EnginePart {
             if mutation.completesPending { pending.noteCommit(as: mutation.reading.id) }
             let (number, hasChanges) = (mutation.reading.id, mutation.transaction.hasChanges)
             context.ownCommits.willCommit(mutation.transaction)
+            try mutation.transaction.commit()
             moves.note(mutation.moves)
-            do {
-                try mutation.transaction.commit()
-            } catch {
-                moves.undo(mutation.moves)
-                throw error
-            }
             // Without changes there was no commit, and another process may commit under this number.
             if hasChanges { context.ownCommits.didCommit(number) }
             reach("commit.after")
