@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "LarderObjectsGRPC", targets: ["LarderObjectsGRPC"]),
         .library(name: "LarderPackages", targets: ["LarderPackages"]),
         .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
+        .library(name: "LarderValues", targets: ["LarderValues"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
         // For C and other languages: liblarder. tools/install-c builds and installs it.
         .library(name: "larder", type: .dynamic, targets: ["LarderC"]),
@@ -34,7 +35,7 @@ let package = Package(
             enabledTraits: [
                 "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
                 "LarderMetrics", "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderPackages",
-                "LarderURLSession", "TestOrigin",
+                "LarderURLSession", "LarderValues", "TestOrigin",
             ]
         ),
         .trait(name: "HTTPCaching", description: "The rules of HTTP caching."),
@@ -59,6 +60,7 @@ let package = Package(
         ),
         .trait(name: "LarderPackages", description: "Packages of responses.", enabledTraits: ["LarderHTTP"]),
         .trait(name: "LarderURLSession", description: "Caching for URLSession.", enabledTraits: ["LarderHTTP"]),
+        .trait(name: "LarderValues", description: "Entries as values of a type."),
         .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
         .trait(
             name: "cachectl", description: "The command line; its object server needs LarderObjectsGRPC, too.",
@@ -114,6 +116,7 @@ let package = Package(
         .target(name: "CLarderInterface"),
         .target(name: "LarderC", dependencies: ["CLarderInterface", "Larder", "Locks", .systemPackage]),
         .target(name: "LarderMetrics", dependencies: ["Larder", "Locks", .metrics]),
+        .target(name: "LarderValues", dependencies: ["Larder"]),
         .target(name: "HTTPCaching", dependencies: [.crypto, .httpTypes, .structuredFields]),
         .target(name: "HTTPWire", dependencies: [.httpTypes]),
         .target(
@@ -205,7 +208,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "LarderTestWorker",
-            dependencies: ["CEffort", "Larder", "SeededData"],
+            dependencies: ["CEffort", "Larder", "LarderValues", "SeededData"],
             path: "Tests/LarderTestWorker"
         ),
         .executableTarget(
@@ -266,6 +269,9 @@ let package = Package(
         .testTarget(
             name: "LarderMetricsTests",
             dependencies: ["Larder", "LarderMetrics", "TestSupport", .metrics, .metricsTestKit]
+        ),
+        .testTarget(
+            name: "LarderValuesTests", dependencies: ["Larder", "LarderValues", "Locks", "TestSupport"]
         ),
         .target(
             name: "HTTPTestSupport",
@@ -335,7 +341,7 @@ let package = Package(
             dependencies: [
                 "HTTPCaching", "Larder", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
                 "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderPackages", "LarderURLSession",
-                "TestOrigin", .asyncHTTPClient, .httpTypes, .hummingbird,
+                "LarderValues", "TestOrigin", .asyncHTTPClient, .httpTypes, .hummingbird,
             ]
         ),
         .testTarget(

@@ -54,7 +54,7 @@ let package = Package(
             name: "larder", path: "../",
             traits: [
                 "LarderAsyncHTTPClient", "LarderHummingbird", "LarderMetrics", "LarderNIOTransport", "LarderURLSession",
-                "TestOrigin",
+                "LarderValues", "TestOrigin",
             ]),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -68,6 +68,7 @@ let package = Package(
         clientProgram("CachedClient"),
         serverProgram("CachedServer"),
         program("CDNNode"),
+        program("DecodedValues", .product(name: "LarderValues", package: "larder")),
         httpProgram("HTTPClient"),
         .executableTarget(name: "Hello", dependencies: [.product(name: "Larder", package: "larder")]),
         program("Housekeeping"),

@@ -78,9 +78,7 @@ package final class Server: Sendable {
         let core = ServerCore(service, configuration, accessLog: log, descriptors: descriptors)
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
-        let workers = group.makeIterator().map {
-            Worker($0, core, hotBodies: HotBodies(capacity: configuration.hotBodyBytes / count))
-        }
+        let workers = group.makeIterator().map { Worker($0, core) }
         var listeners = Listeners()
         let history = configuration.adminPort.map { _ in TrafficHistory() }
         do throws(GatewayError) {

@@ -62,7 +62,8 @@ struct ServeTests {
                 #if os(Linux)
                     let open = try FileManager.default.contentsOfDirectory(
                         atPath: "/proc/\(gateway.process.processIdentifier)/fd")
-                    #expect(open.compactMap { Int($0) }.max() ?? 0 < 128)
+                    // Beyond its limit there is what it inherited from the tests that run beside this one.
+                    #expect(open.compactMap { Int($0) }.filter { $0 < 160 }.max() ?? 0 < 128)
                 #endif
                 gate.open()
                 return try await group.reduce(into: [Int?]()) { $0.append($1) }

@@ -135,10 +135,12 @@ struct MemoryTests {
     @Test(arguments: [false, true]) func storedBodiesCountForWhatTheyTakeUp(_ isShared: Bool) async throws {
         let length = 16 << 20
         let content = [UInt8](repeating: 7, count: length)
-        try await withGateway(transport: ScriptedTransport { _ in .whole(content, fresh) }) {
-            $0.hotBodyBytes = isShared ? 4 * length : 0
-        } _: { setting in
+        try await withGateway(
+            transport: ScriptedTransport { _ in .whole(content, fresh) },
+            storeMemory: isShared ? .mebibytes(65) : .zero
+        ) { setting in
             for _ in 0..<3 { _ = try await exchange(setting.port, get("/")) }
+            if isShared { try await setting.waitForSharedBody() }
             var clients: [SlowClient] = []
             for _ in 0..<4 {
                 let client = try SlowClient(port: setting.port)

@@ -1,5 +1,6 @@
 import HTTPTestSupport
 import HTTPTypes
+import Larder
 import LarderHTTP
 import SystemPackage
 import TestOrigin
@@ -120,11 +121,13 @@ struct SlowClientTests {
         try await withDirectory { directory in
             let path = directory.appending("access.log")
             let transport = Self.transport(way == .arriving ? [.cacheControl: "no-store"] : fresh)
-            try await withGateway(transport: transport) {
+            try await withGateway(
+                transport: transport, storeMemory: way == .shared ? ByteCount(Int64(5 * Self.length)) : .zero
+            ) {
                 $0.accessLog = AccessLogConfiguration(format: .json, path: path.string)
-                $0.hotBodyBytes = way == .shared ? 4 * Self.length : 0
             } _: { setting in
                 for _ in 0..<3 { _ = try await exchange(setting.port, get("/first")) }
+                if way == .shared { try await setting.waitForSharedBody() }
                 let client = try SlowClient(port: setting.port, receiveBuffer: 64 << 10)
                 try client.send(get(way == .arriving ? "/second" : "/first"))
                 await #expect(client.read(1) == 1)

@@ -20,16 +20,22 @@ struct Setting {
     var port: Int { gateway.address?.port ?? 0 }
     var adminPort: Int { gateway.adminAddress?.port ?? 0 }
 
+    /// Waits until a body that was requested again is in the store's memory.
+    func waitForSharedBody() async throws {
+        try await waitWhile { try await store.perform { try $0.statistics().memoryTier.count } == 0 }
+    }
+
     func connect() async throws -> RawClient { try await RawClient.connect(to: port) }
 }
 
 /// Runs `body` with a gateway that forwards to any host through a transport of the test's; afterwards stops it and
 /// verifies the store.
 func withGateway(
-    transport: any Transport, _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
+    transport: any Transport, storeMemory: ByteCount = .mebibytes(32),
+    _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
     caching: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Setting) async throws -> Void
 ) async throws {
-    try await withStore { store in
+    try await withStore(configuration: .testing { $0.memoryLimit = storeMemory }) { store in
         var cacheConfiguration = HTTPCacheConfiguration()
         cacheConfiguration.caching = .gateway
         cacheConfiguration.viaName = "test-gateway"

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderValues
 import SystemPackage
 
 /// Overwrites and removes keys that other processes read, and reads theirs, with a memory tier: once a version was
@@ -20,9 +21,11 @@ struct CoherenceRun {
         configuration.logger.logLevel = .critical
         configuration.commitDelay = .milliseconds(1)
         configuration.inlineThreshold = .kibibytes(4)
-        configuration.memoryTier = .mebibytes(1)
+        configuration.memoryLimit = .mebibytes(1)
+        configuration.keepsBodiesInMemory = true
         let store = try Store(at: path, configuration)
         let acknowledged = try FileDescriptor.open(FilePath(path.string + "-acknowledged"), .readWrite)
+        let decoded = store.values(of: UInt64.self, codec: VersionCodec())
         say("READY")
         var generator = SystemRandomNumberGenerator()
         var versions: [Int: UInt64] = [:]
@@ -45,6 +48,11 @@ struct CoherenceRun {
             _ = try withUnsafeMutableBytes(of: &seen) {
                 try acknowledged.read(fromAbsoluteOffset: Int64(other * 8), into: $0)
             }
+            if step % 2 == 0 {
+                guard let version = try decoded.get(key(other)) else { continue }
+                if version < seen { throw Bad(reason: "\(key(other)): value \(version) after \(seen)") }
+                continue
+            }
             guard let bytes = try store.get(key(other))?.body.bytes() else { continue }
             let version = bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
             if version < seen { throw Bad(reason: "\(key(other)): version \(version) after \(seen)") }
@@ -62,4 +70,10 @@ struct CoherenceRun {
         let filler = [UInt8](repeating: UInt8(truncatingIfNeeded: version), count: length)
         return withUnsafeBytes(of: version) { Array($0) } + filler
     }
+}
+
+/// The version of a body.
+private struct VersionCodec: ValueCodec, Hashable {
+    func encode(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }
+    func decode(_ bytes: RawSpan) -> UInt64 { bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) } }
 }

@@ -26,6 +26,8 @@
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
 // halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of
 //          the failures
+// pressure fills a memory tier, reads COUNT MiB again and again, and prints `SHRUNK` when the tier has let go of
+//          something
 // damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
@@ -328,6 +330,9 @@ func run() throws {
     if arguments[2] == "refused" { return try expectRefusal(FilePath(arguments[1]), uid_t(seed)) }
     if arguments[2] == "coherent" {
         return try CoherenceRun(path: FilePath(arguments[1]), number: Int(seed), count: count).run()
+    }
+    if arguments[2] == "pressure" {
+        return try PressureRun(path: FilePath(arguments[1]), limit: count).run()
     }
     if arguments[2] == "halted" { return try runHalted(FilePath(arguments[1])) }
     if arguments[2] == "damage" {

@@ -65,7 +65,7 @@ import Testing
                 try store.adopt(path.appending("none"), for: "k")
             }
             try expect(path, "tooLarge: k has 20 bytes, more than half of the memory limit of 10: store it on disk") {
-                let memory = MemoryTable(limit: 10)
+                let memory = MemoryTable(limit: 10, tier: store.engine.tier)
                 let put = store.makePut("k", Digest.of([]), 20, .inline(body(20)), PutOptions())
                 _ = try memory.reserve(for: put, at: store.engine.clock.now()) { _ in [] }
             }

@@ -15,6 +15,7 @@ extension Configuration {
         configuration.embeddingThreshold = .zero
         configuration.logger.logLevel = .critical
         configuration.expiredRetention = .seconds(3_000_000_000)
+        configuration.heedsMemoryPressure = false
         if let clock { configuration.clock = clock }
         change(&configuration)
         return configuration

@@ -30,7 +30,9 @@ final class Engine: EnginePart, @unchecked Sendable {
         self.context = context
         self.storeID = storeID
         self.presence = presence
-        let memory = MemoryTable(limit: context.configuration.memoryLimit)
+        let limit = Int(clamping: context.configuration.memoryLimit.bytes)
+        tier = MemoryTier(limit, context.configuration)
+        let memory = MemoryTable(limit: limit, tier: tier)
         let core = resources.map { Writing.Core(context: context, resources: $0) }
         let damage = Damage(
             context: context, suspects: state.suspects,
@@ -38,8 +40,6 @@ final class Engine: EnginePart, @unchecked Sendable {
                 Damage.Changes(transactions: $0.transactions, recovery: $0.recovery, quarantine: $0.quarantine)
             })
         let descriptions = Descriptions(context: context, memory: memory, damage: damage, leases: core?.leases)
-        tier = MemoryTier(
-            bytes: Int(clamping: context.configuration.memoryTier.bytes), count: context.configuration.memoryTierCount)
         bodies = Bodies(context: context, damage: damage, tier: tier)
         lookups = Lookups(
             context: context, memory: memory, bodies: bodies, damage: damage, descriptions: descriptions,

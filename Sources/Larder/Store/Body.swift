@@ -110,7 +110,7 @@ public struct Body: Sendable {
     /// - Throws: `io`; `corruption` if the file is shorter than it should be; the errors of `body`.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
-        case .file(let descriptor, let place) where length.bytes <= BufferPool.largest && place.tier == nil:
+        case .file(let descriptor, let place) where length.bytes <= BufferPool.largest && !place.holds(length):
             return try BufferPool.shared.withBuffer(Int(length.bytes)) { buffer in
                 let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(length.bytes)])
                 try read(descriptor, place, into: target, at: 0)

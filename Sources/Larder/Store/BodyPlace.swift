@@ -12,8 +12,11 @@ struct BodyPlace: Sendable {
 
     let directory: Directory
     let name: Name
-    /// Where a body that was read whole may stay.
+    /// Where the body, or what is made of it, may stay.
     var tier: MemoryTier?
+
+    /// True if the body stays in memory when it was read whole.
+    func holds(_ length: ByteCount) -> Bool { tier?.holds(UInt64(length.bytes)) ?? false }
 
     /// Bytes of the whole body that were read: they may stay in memory.
     func hold(_ bytes: [UInt8]) -> [UInt8] {

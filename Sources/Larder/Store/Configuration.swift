@@ -5,8 +5,8 @@ import Logging
 /// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version`,
 /// `inlineThreshold` and `embeddingThreshold`; events reach the observers and loggers of all; the latest `budget`
 /// applies. `isReadOnly`, `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`,
-/// `memoryTier`, `memoryTierCount`, `watermarks` and `indexMapSize` are shared: an open that asks for other values is
-/// refused (`locked`).
+/// `keepsBodiesInMemory`, `memoryCountLimit`, `watermarks` and `indexMapSize` are shared: an open that asks for other
+/// values is refused (`locked`).
 public struct Configuration: Sendable {
     // MARK: Behaviour
 
@@ -71,15 +71,18 @@ public struct Configuration: Sendable {
     public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)
-    /// Memory for entries of policy `memoryOnly`, pinned ones included; one may take half of it. Default: 16 MiB.
+    /// Memory above the disk, for all handles of the store in this process. Entries of policy `memoryOnly` come first,
+    /// pinned ones included; one may take half of it. The rest is for decoded values, for what a gateway sends again
+    /// and again, and with `keepsBodiesInMemory` for bodies; one may take a quarter. Of these, what is not asked for
+    /// again makes room for what is, and half of all goes when the system is short of memory; see
+    /// `Statistics.memoryTier`. Default: 16 MiB.
     public var memoryLimit = ByteCount.mebibytes(16)
-    /// Memory for bodies that were read before, above the disk. A body that lies in a file, or has 16 KiB and more in
-    /// the index, is then returned by `get` without a file, a read or a copy. What is not asked for again makes room
-    /// for what is; see `Statistics.memoryTier`. Each body is compared with its digest when it is taken in. One takes a
-    /// quarter of the memory at most. Entries of policy `memoryOnly` have `memoryLimit`. Default: 0, none.
-    public var memoryTier = ByteCount.zero
-    /// How many bodies that memory holds at most; 1 or more. Default: 65,536.
-    public var memoryTierCount = 65_536
+    /// Whether bodies that were read whole stay in memory, within `memoryLimit`. One that lies in a file, or has 16 KiB
+    /// and more in the index, is then returned by `get` without a file, a read or a copy. Each is compared with its
+    /// digest when it is taken in. Default: false, as the system's page cache has them, too.
+    public var keepsBodiesInMemory = false
+    /// How many bodies and decoded values that memory holds at most; 1 or more. Default: 65,536.
+    public var memoryCountLimit = 65_536
     /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may
     /// fill. Defaults: 0.95 and 0.90.
     public var watermarks = Watermarks(high: 0.95, low: 0.90)
@@ -113,6 +116,8 @@ public struct Configuration: Sendable {
 
     /// For tests: identifies the run of the machine. Nil asks the system.
     package var bootIdentity: UInt64?
+    /// Whether memory is given back when the system is short of it. Tests of what is held do not depend on that.
+    package var heedsMemoryPressure = true
     /// For tests: pages of an index that is walked at every open, which takes about a millisecond.
     package var smallPages: UInt64 = 1024
     /// For tests: false leaves the work after an unclean end to the readers.
@@ -158,8 +163,8 @@ public struct Configuration: Sendable {
                 .invalidArgument,
                 "an index map of \(indexMapSize.bytes) bytes is too small: the least is 1 MiB")
         }
-        if memoryTierCount < 1 {
-            throw LarderError(.invalidArgument, "a memory tier of \(memoryTierCount) bodies: 1 or more")
+        if memoryCountLimit < 1 {
+            throw LarderError(.invalidArgument, "a memory count limit of \(memoryCountLimit): 1 or more")
         }
         if !(watermarks.low > 0 && watermarks.low <= watermarks.high && watermarks.high <= 1) {
             throw LarderError(

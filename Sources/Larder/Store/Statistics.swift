@@ -30,7 +30,7 @@ public struct Statistics: Sendable, Hashable {
     public var memoryEntryCount: Int
     /// Memory that they take, of `Configuration.memoryLimit`.
     public var memoryBytes: ByteCount
-    /// Bodies in the memory above the disk, in this process: `Configuration.memoryTier`.
+    /// Copies of bodies and what was made of bodies, in the rest of that memory, in this process.
     public var memoryTier = MemoryTierStatistics()
     /// The activity of all processes on the store: hits, misses, puts, displacement, failures, latencies.
     public var counters = StoreCounters()
@@ -39,9 +39,10 @@ public struct Statistics: Sendable, Hashable {
     package var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }
 }
 
-/// What the memory above the disk holds, and how often something was found there, since the store was opened.
+/// What the memory above the disk holds beside entries of policy `memoryOnly`, and how often something was found there,
+/// since this process opened the store.
 public struct MemoryTierStatistics: Sendable, Hashable {
-    /// Bodies.
+    /// Bodies, and values made of bodies.
     public var count = 0
     /// Memory that they take.
     public var bytes = ByteCount.zero

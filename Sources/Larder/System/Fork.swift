@@ -41,7 +41,10 @@ package enum Fork {
     }
 
     private static var globals: [any ProcessGlobal.Type] {
-        [Registry.self, IOPool.self, DigestWorker.self, BufferPool.self, ComputationWaits.self, SharedStore.self]
+        [
+            Registry.self, IOPool.self, DigestWorker.self, BufferPool.self, ComputationWaits.self, SharedStore.self,
+            MemoryPressure.self, HeldKinds.self,
+        ]
     }
 
     /// Has to come before the first store is opened by a program that may fork.

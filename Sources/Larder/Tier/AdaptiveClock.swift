@@ -48,9 +48,9 @@ struct AdaptiveClock<Key: Hashable, Value> {
     }
 
     /// What all values cost.
-    var cost: Int { lists[Ring.recent.rawValue].cost + lists[Ring.frequent.rawValue].cost }
+    var cost: Int { list(.recent).cost + list(.frequent).cost }
     /// How many there are.
-    var count: Int { lists[Ring.recent.rawValue].count + lists[Ring.frequent.rawValue].count }
+    var count: Int { list(.recent).count + list(.frequent).count }
 
     /// The value under a key, which counts as a use.
     mutating func value(for key: Key) -> Value? {
@@ -83,6 +83,17 @@ struct AdaptiveClock<Key: Hashable, Value> {
         boundKeys()
     }
 
+    /// True if a key was asked for lately: it is here, or has gone not long ago, or was the subject of this question.
+    /// If not, it is noted. For values that are worth keeping from the second time on.
+    mutating func wasAsked(for key: Key, cost: Int) -> Bool {
+        if positions[key] != nil { return true }
+        if cost <= capacity / 4 {
+            append(Node(key: key, value: nil, cost: max(cost, 1), ring: .recentGone))
+            boundKeys()
+        }
+        return false
+    }
+
     /// Forgets a key.
     mutating func remove(_ key: Key) {
         if let position = positions[key] { drop(position) }
@@ -101,19 +112,13 @@ struct AdaptiveClock<Key: Hashable, Value> {
         self = AdaptiveClock(capacity: capacity, count: countLimit)
     }
 
-    private func ratio(_ other: Ring, _ own: Ring) -> Int {
-        max(1, lists[other.rawValue].cost / max(1, lists[own.rawValue].cost))
-    }
+    private func ratio(_ other: Ring, _ own: Ring) -> Int { max(1, list(other).cost / max(1, list(own).cost)) }
 
     /// One value goes, and leaves its key.
     private mutating func letGo() {
         while true {
-            let recent = lists[Ring.recent.rawValue]
-            let hasFrequent = lists[Ring.frequent.rawValue].first >= 0
-            let isRecent = recent.first >= 0 && (recent.cost >= max(1, target) || !hasFrequent)
-            let ring = isRecent ? Ring.recent : .frequent
-            let position = lists[ring.rawValue].first
-            guard position >= 0 else { return }
+            let isRecent = first(.recent) != nil && (list(.recent).cost >= max(1, target) || first(.frequent) == nil)
+            guard let position = first(isRecent ? .recent : .frequent) else { return }
             unlink(position)
             if nodes[position].isUsed {
                 nodes[position].isUsed = false
@@ -127,20 +132,27 @@ struct AdaptiveClock<Key: Hashable, Value> {
     }
 
     /// The keys of values that are gone stand for as much as the capacity at most, and for one clock no more than it
-    /// lacks.
+    /// lacks, or an eighth. They are no more than the values, or a few.
     private mutating func boundKeys() {
-        while lists[Ring.recentGone.rawValue].first >= 0,
-            lists[Ring.recent.rawValue].cost + lists[Ring.recentGone.rawValue].cost > capacity
-                || lists[Ring.recentGone.rawValue].count > countLimit
+        while let first = first(.recentGone),
+            list(.recent).cost + list(.recentGone).cost > capacity && list(.recentGone).cost > capacity / 8
+                || list(.recentGone).count > max(count / 2, Self.leastKeys)
         {
-            drop(lists[Ring.recentGone.rawValue].first)
+            drop(first)
         }
-        while lists[Ring.frequentGone.rawValue].first >= 0,
-            lists.reduce(0, { $0 + $1.cost }) > 2 * capacity || lists[Ring.frequentGone.rawValue].count > countLimit
+        while let first = first(.frequentGone),
+            lists.reduce(0, { $0 + $1.cost }) > 2 * capacity
+                || list(.frequentGone).count > max(count / 2, Self.leastKeys)
         {
-            drop(lists[Ring.frequentGone.rawValue].first)
+            drop(first)
         }
     }
+
+    private static var leastKeys: Int { 128 }
+
+    private func list(_ ring: Ring) -> List { lists[ring.rawValue] }
+
+    private func first(_ ring: Ring) -> Int? { list(ring).first >= 0 ? list(ring).first : nil }
 
     // MARK: Lists
 

@@ -1,61 +1,184 @@
 import Locks
 
-/// Bodies in memory above the disk. Shared by all handles of one store in a process.
+/// Memory above the disk, shared by all handles of one store in a process: the bodies that were read, and what was made
+/// of them, in the part of `Configuration.memoryLimit` that entries of policy `memoryOnly` leave (`MemoryTable`).
 ///
-/// They are found by their digest, which a lookup has read in the index just before: what is here can be forgotten, but
-/// not out of date, whichever process has replaced, removed or displaced the entry. `AdaptiveClock` says what stays.
+/// What is here is found by the digest of the body, which a lookup has read in the index just before: it can be
+/// forgotten, but not out of date, whichever process has replaced, removed or displaced the entry. `AdaptiveClock` says
+/// what stays, and `MemoryPressure` when it has to go.
 final class MemoryTier: Sendable {
+    private struct Name: Hashable {
+        let digest: Digest
+        /// Of a `HeldKind`; 0: the body itself.
+        let kind: Int
+    }
+
+    private enum Held: Sendable {
+        case bytes([UInt8])
+        case value(any Sendable)
+    }
+
     private struct State {
-        var clock: AdaptiveClock<Digest, [UInt8]>
+        var clock: AdaptiveClock<Name, Held>
+        var kinds: [HeldName: Int] = [:]
         var hits = 0
         var misses = 0
+        /// Memory that entries of policy `memoryOnly` take.
+        var taken = 0
+        /// Values that are being made.
+        var making: Set<Name> = []
+        /// What the system leaves of the limit.
+        var allowance: Int
+        var isWatched = false
+        /// When the allowance was last changed.
+        var shrunk: UInt64 = 0
+
+        mutating func bound(_ limit: Int) { clock.resize(min(allowance, limit - taken)) }
     }
 
     private let limit: Int
+    private let keepsBodies: Bool
+    private let heedsPressure: Bool
+    private let clock: any StoreClock
     private let state: EngineMutex<State>
 
     /// - Parameters:
-    ///   - bytes: the most that it holds; 0 holds nothing.
-    ///   - count: how many bodies.
-    init(bytes: Int, count: Int) {
-        limit = bytes
-        state = EngineMutex(State(clock: AdaptiveClock(capacity: bytes, count: count)))
+    ///   - limit: bytes that it holds at most, with what entries of policy `memoryOnly` take; 0 holds nothing.
+    ///   - configuration: of the store.
+    init(_ limit: Int, _ configuration: Configuration) {
+        self.limit = limit
+        keepsBodies = configuration.keepsBodiesInMemory
+        heedsPressure = configuration.heedsMemoryPressure
+        clock = configuration.clock
+        let clock = AdaptiveClock<Name, Held>(capacity: limit, count: configuration.memoryCountLimit)
+        state = EngineMutex(State(clock: clock, allowance: limit))
     }
+
+    // MARK: Bodies
 
     /// Bodies of fewer bytes are not held where they lie in the index: a copy from the mapping costs as much as the
     /// search here.
     static let leastInlineBytes: UInt64 = 16 << 10
 
-    /// Bytes that a place in the clock takes beside the body, about.
-    private static let overhead = 160
-
     /// True if a body of that length may be held.
     @inline(__always)
-    func holds(_ length: UInt64) -> Bool { limit > 0 && length + UInt64(Self.overhead) <= UInt64(limit / 4) }
+    func holds(_ length: UInt64) -> Bool { keepsBodies && fits(length) }
+
+    /// True if what is made of a body of that length may be held.
+    @inline(__always)
+    func fits(_ length: UInt64) -> Bool { length + UInt64(Self.overhead) <= UInt64(limit / 4) }
 
     /// The body with a digest.
     func bytes(of digest: Digest) -> [UInt8]? {
-        state.withLock { state in
-            let found = state.clock.value(for: digest)
-            if found == nil { state.misses &+= 1 } else { state.hits &+= 1 }
-            return found
-        }
+        guard case .bytes(let bytes)? = find(Name(digest: digest, kind: 0)) else { return nil }
+        return bytes
     }
 
     /// Holds a body that was read, unless it is damaged: a later put of the same bytes must not find it here.
     /// - Returns: the body.
     func take(_ bytes: [UInt8], _ digest: Digest) -> [UInt8] {
-        if Digest.of(bytes) == digest {
-            state.withLock { $0.clock.insert(bytes, for: digest, cost: bytes.count + Self.overhead) }
+        if holds(UInt64(bytes.count)), Digest.of(bytes) == digest {
+            insert(.bytes(bytes), Name(digest: digest, kind: 0), cost: bytes.count)
         }
         return bytes
     }
 
-    /// What it holds, and how often something was found.
+    // MARK: Values
+
+    /// The number of the kind of values that `name` stands for.
+    func kind(named name: HeldName) -> Int {
+        state.withLock { state in
+            if let kind = state.kinds[name] { return kind }
+            // A program may make codecs without end. Those that are still in use are known by another number then.
+            if state.kinds.count >= Self.mostNames { state.kinds = [:] }
+            let kind = HeldKinds.next()
+            state.kinds[name] = kind
+            return kind
+        }
+    }
+
+    /// What was made of the body with a digest.
+    func value<Value>(_ kind: HeldKind<Value>, of digest: Digest) -> Value? {
+        guard case .value(let value)? = find(Name(digest: digest, kind: kind.number)) else { return nil }
+        return value as? Value
+    }
+
+    /// Holds a value, if there is room for it.
+    /// - Parameter cost: bytes of memory that it takes, about.
+    func hold<Value>(_ value: Value, _ kind: HeldKind<Value>, of digest: Digest, cost: Int) {
+        insert(.value(value), Name(digest: digest, kind: kind.number), cost: cost)
+    }
+
+    /// True if a value is to be made now: it was asked for in this way before, not long ago, and no one makes it.
+    func beginMaking<Value>(_ kind: HeldKind<Value>, of digest: Digest, cost: Int) -> Bool {
+        let name = Name(digest: digest, kind: kind.number)
+        return state.withLock {
+            $0.clock.wasAsked(for: name, cost: cost + Self.overhead) && $0.making.insert(name).inserted
+        }
+    }
+
+    /// A value that was to be made is held, or cannot be made.
+    func endMaking<Value>(_ kind: HeldKind<Value>, of digest: Digest) {
+        state.withLock { _ = $0.making.remove(Name(digest: digest, kind: kind.number)) }
+    }
+
+    // MARK: Room
+
+    private static let mostNames = 1024
+
+    /// Bytes that what is held takes beside itself, about, with the keys of what has gone.
+    private static let overhead = 320
+
+    /// Leaves memory to entries of policy `memoryOnly`: `bytes` in all.
+    func leave(_ bytes: Int) {
+        state.withLock { state in
+            state.taken = bytes
+            state.bound(limit)
+        }
+    }
+
+    /// The system is short of memory: lets go of half of what is held. The rest of the allowance comes back by and by.
+    func shrink() {
+        state.withLock { state in
+            // System and cgroup tell of the same.
+            if state.allowance < limit, clock.uptime() &- state.shrunk < Self.pause / 10 { return }
+            state.allowance = max(state.clock.cost / 2, limit / 64)
+            state.shrunk = clock.uptime()
+            state.bound(limit)
+        }
+    }
+
+    /// For how long the allowance stays as it is after it was changed.
+    private static let pause: UInt64 = 10_000_000_000
+
+    /// How many bodies and values are held, in how much memory, and how often they were found.
     var statistics: MemoryTierStatistics {
         state.withLock { state in
             MemoryTierStatistics(
                 count: state.clock.count, bytes: ByteCount(state.clock.cost), hits: state.hits, misses: state.misses)
         }
+    }
+
+    private func find(_ name: Name) -> Held? {
+        state.withLock { state in
+            let found = state.clock.value(for: name)
+            if found == nil { state.misses &+= 1 } else { state.hits &+= 1 }
+            return found
+        }
+    }
+
+    private func insert(_ held: Held, _ name: Name, cost: Int) {
+        guard cost >= 0, fits(UInt64(cost)) else { return }
+        let isFirst = state.withLock { state in
+            if state.allowance < limit, clock.uptime() &- state.shrunk > Self.pause {
+                state.allowance = min(limit, 2 * state.allowance)
+                state.shrunk = clock.uptime()
+                state.bound(limit)
+            }
+            state.clock.insert(held, for: name, cost: cost + Self.overhead)
+            defer { state.isWatched = true }
+            return !state.isWatched
+        }
+        if isFirst, heedsPressure { MemoryPressure.shared.watch(self) }
     }
 }

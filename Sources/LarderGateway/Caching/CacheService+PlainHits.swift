@@ -7,7 +7,9 @@ import LarderServer
 extension CacheService {
     func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) {
         guard allowsPlainHits, let authority = request.authority, Self.isNormal(authority, request.head) else { return }
-        cache.withPlainHit(Key(bytes: Self.key(authority, request))) { body(ServiceHit($0, hitFields)) }
+        cache.withPlainHit(Key(bytes: Self.key(authority, request)), SharedBody.kind) {
+            body(ServiceHit($0, hitFields))
+        }
     }
 
     /// The key of the target URI.

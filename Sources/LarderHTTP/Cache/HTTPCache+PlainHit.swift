@@ -8,6 +8,8 @@ package struct PlainHit {
     package enum Content {
         /// In the store's mapping.
         case bytes(UnsafeRawBufferPointer)
+        /// In memory: the value that was made of the content.
+        case held(any Sendable, Digest)
         /// In a file.
         case stored(Body, Digest)
     }
@@ -40,10 +42,10 @@ struct PlainHitLookup: Sendable {
         packages = responses.packages
     }
 
-    /// See ``HTTPCache/withPlainHit(_:_:)``.
-    func visit(_ key: Key, _ body: (PlainHit) -> Void) {
+    /// See ``HTTPCache/withPlainHit(_:_:_:)``.
+    func visit(_ key: Key, _ kind: HeldKind<some Sendable>, _ body: (PlainHit) -> Void) {
         guard context.isPlain.load(ordering: .relaxed), !packages.isSuperseding.load(ordering: .relaxed) else { return }
-        if visitEntry(key, body) || !packages.arePresent.load(ordering: .relaxed) { return }
+        if visitEntry(key, kind, body) || !packages.arePresent.load(ordering: .relaxed) { return }
         // Where several packages have the URL, the rules choose.
         guard case .hit(let table) = try? store.peekAtOnce(packages.key),
             let members = try? packages.table(table).members(key.text), members.count == 1,
@@ -52,15 +54,20 @@ struct PlainHitLookup: Sendable {
         if row.isWhole {
             guard case .hit = try? store.lookUp(PackageKeys.owner(row.generation)) else { return }
         }
-        _ = visitEntry(member, body)
+        _ = visitEntry(member, kind, body)
     }
 
     /// False if there is no entry. An error of the store counts as one: the long way asks again, and tells of it.
-    private func visitEntry(_ key: Key, _ body: (PlainHit) -> Void) -> Bool {
+    private func visitEntry(_ key: Key, _ kind: HeldKind<some Sendable>, _ body: (PlainHit) -> Void) -> Bool {
         let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
             if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
         }
         if isInline == true { return true }
+        let isHeld = try? store.visitHeld(key, includingExpired: true, kind) { metadata, content in
+            let held = PlainHit.Content.held(content.value, content.digest)
+            if let hit = plainHit(metadata, held, length: content.length) { body(hit) }
+        }
+        if isHeld == true { return true }
         // What only waiting can tell, the long way does.
         guard let lookup = try? store.lookUp(key, includingExpired: true) else { return true }
         if case .miss = lookup { return false }
@@ -89,7 +96,7 @@ struct PlainHitLookup: Sendable {
 }
 
 extension HTTPCache {
-    /// True if ``withPlainHit(_:_:)`` can find anything: the default key is the URL, and no other part of the
+    /// True if ``withPlainHit(_:_:_:)`` can find anything: the default key is the URL, and no other part of the
     /// configuration takes part in the answer.
     package var hasPlainHits: Bool {
         configuration.keyPolicy.isDefault && configuration.authorization == nil
@@ -101,6 +108,9 @@ extension HTTPCache {
     ///
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
+    ///   - kind: what the caller may have made of content that is in a file.
     ///   - body: copies the bytes it needs, and must return quickly.
-    package func withPlainHit(_ key: Key, _ body: (PlainHit) -> Void) { plainHits.visit(key, body) }
+    package func withPlainHit(_ key: Key, _ kind: HeldKind<some Sendable>, _ body: (PlainHit) -> Void) {
+        plainHits.visit(key, kind, body)
+    }
 }

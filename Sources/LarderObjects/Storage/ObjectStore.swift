@@ -107,6 +107,12 @@ package struct ObjectStore: Sendable {
             hit(.bytes(bytes), Int64(bytes.count))
         }
         if isInline { return isPlain }
+        let isHeld = try store.visitHeld(key, SharedBody.kind) { metadata, content in
+            guard metadata.isEmpty else { return }
+            isPlain = true
+            hit(.held(content.value, content.digest), content.length)
+        }
+        if isHeld { return isPlain }
         guard case .hit(let entry) = try store.lookUp(key), entry.metadata.isEmpty else { return false }
         hit(.stored(entry.body, entry.digest), entry.body.length.bytes)
         return true

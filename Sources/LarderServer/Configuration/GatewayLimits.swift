@@ -23,8 +23,9 @@ public struct GatewayLimits: Sendable, Hashable {
     public var limitsLoopback = false
     /// Memory for data that waits for clients and origins, in bytes: content on its way to an origin, and answers that
     /// clients have not read. Above 7/8 of it, the gateway closes the connections that hold the most and read the
-    /// least; at the limit, requests that need an origin get 503. The memory of the kernel, of the store and of
-    /// ``ServerConfiguration/hotBodyBytes`` is not included. At least 1 MiB. Default: 512 MiB.
+    /// least; at the limit, requests that need an origin get 503. The memory of the kernel and of the store, large
+    /// bodies that are requested often included (`Configuration.memoryLimit`), does not count. At least 1 MiB. Default:
+    /// 512 MiB.
     public var memoryBytes = 512 << 20
     /// Requests on one connection. The gateway closes it after the last. Default: 100,000.
     public var requestsPerConnection = 100_000

@@ -18,9 +18,6 @@ public struct ServerConfiguration: Sendable {
     public var accessLog: AccessLogConfiguration?
     /// The number of event loops, each on its own thread. Default: nil, one for each core.
     public var eventLoops: Int?
-    /// Memory for frequently requested bodies that are stored in separate files, in bytes, for all event loops
-    /// together; 0 for none. A body that is no longer requested leaves this memory within seconds. Default: 32 MiB.
-    public var hotBodyBytes = 32 << 20
     /// The logger for problems. Default: a logger labelled `larder.gateway`.
     public var logger = Logger(label: "larder.gateway")
     /// The clock for time limits. Tests replace it.

@@ -22,7 +22,6 @@ final class Worker: @unchecked Sendable {
     private var sent: ByteBuffer
     /// The head that is being read.
     var view = RequestHeadView()
-    var hotBodies: HotBodies
     /// Room for a head.
     var scratch: [UInt8] = []
     var log: AccessLogLines?
@@ -35,14 +34,13 @@ final class Worker: @unchecked Sendable {
     private(set) var isDraining = false
     private var emptied: EventLoopPromise<Void>?
 
-    init(_ eventLoop: any EventLoop, _ core: ServerCore, hotBodies: HotBodies) {
+    init(_ eventLoop: any EventLoop, _ core: ServerCore) {
         self.eventLoop = eventLoop
         self.core = core
         service = core.service
         store = service.health.store
         output = ByteBufferAllocator().buffer(capacity: Self.outputRoom)
         sent = output
-        self.hotBodies = hotBodies
         scratch.reserveCapacity(4_096)
         log = core.accessLog.map { AccessLogLines($0) }
     }
@@ -86,7 +84,6 @@ final class Worker: @unchecked Sendable {
         eventLoop.assertInEventLoop()
         let now = core.time.now()
         for connection in connections.values { connection.tick(now) }
-        hotBodies.sweep(now)
         log?.handOver()
     }
 

@@ -9,11 +9,17 @@ import NIOCore
 /// Decided on the bytes of the head, written from the bytes of the entry: no field is taken apart. A request with
 /// anything unusual in it takes the long way, which comes to the same answer.
 struct PlainHits {
+    enum Content {
+        /// In memory, which other answers share.
+        case shared(ByteBuffer, Digest)
+        case file(Body)
+    }
+
     /// What is left to do of a plain hit whose head is written.
     struct Answer {
         var record: RequestRecord
-        /// Content that is in a file.
-        var stored: (body: Body, digest: Digest)?
+        /// Content that is not written yet.
+        var content: Content?
     }
 
     private let worker: Worker
@@ -60,9 +66,12 @@ struct PlainHits {
             writeHead(hit, roomFor: bytes.count)
             worker.output.writeBytes(bytes)
             return Answer(record: record)
-        case .stored(let body, let digest):
+        case .held(let value, let digest):
             writeHead(hit, roomFor: 0)
-            return Answer(record: record, stored: (body, digest))
+            return Answer(record: record, content: (value as? ByteBuffer).map { .shared($0, digest) })
+        case .stored(let body, _):
+            writeHead(hit, roomFor: 0)
+            return Answer(record: record, content: .file(body))
         }
     }
 
@@ -70,12 +79,12 @@ struct PlainHits {
     /// - Returns: false if the stored body cannot be read: the connection has to end.
     func finish(_ answer: Answer) -> Bool {
         do {
-            if let (body, digest) = answer.stored {
-                if let bytes = try worker.hotBodies.bytes(of: body, digest) {
-                    output.write(shared: bytes, digest)
-                } else {
-                    try output.write(.complete(body), 0..<body.length.bytes)
-                }
+            switch answer.content {
+            case nil: break
+            case .shared(let bytes, let digest): output.write(shared: bytes, digest)
+            case .file(let body):
+                SharedBody.note(body)
+                try output.write(.complete(body), 0..<body.length.bytes)
             }
             output.answered(answer.record)
             return true

@@ -182,10 +182,4 @@ struct ServeSettings: ParsableArguments {
         help: ArgumentHelp("Timeout for a whole request to an origin. Default: none.", valueName: "duration"),
         transform: DurationArgument.parseTimeout)
     var totalTimeout: Duration?
-
-    @Option(
-        help: ArgumentHelp(
-            "Memory for large bodies that are requested often. Default: 32MiB.", valueName: "size"),
-        transform: SizeArgument.parse)
-    var hotBodies: ByteCount?
 }

@@ -67,7 +67,6 @@ struct ServeSetup: Sendable {
         gateway.limits.limitsLoopback = settings.limitLoopback ?? gateway.limits.limitsLoopback
         gateway.limits.contentTimeout = settings.contentTimeout ?? gateway.limits.contentTimeout
         gateway.limits.responseTimeout = settings.responseTimeout
-        gateway.hotBodyBytes = settings.hotBodies.map { Int(clamping: $0.bytes) } ?? gateway.hotBodyBytes
     }
 
     private static func routes(_ settings: ServeSettings) throws -> Routes {

@@ -74,6 +74,7 @@ struct ServerProgram: Sendable {
     /// How the store is opened, the first time and again.
     private func configure(_ configuration: inout Configuration) {
         configuration.logger = levels.logger(configuration.logger)
+        configuration.memoryLimit = settings.hotBodies ?? .mebibytes(32)
         if settings.verifyReads == true { configuration.verification = .always }
     }
 

@@ -73,6 +73,12 @@ struct ServerSettings: ParsableArguments {
     var memory: ByteCount?
 
     @Option(
+        help: ArgumentHelp(
+            "Memory for large bodies that are requested often. Default: 32MiB.", valueName: "size"),
+        transform: SizeArgument.parse)
+    var hotBodies: ByteCount?
+
+    @Option(
         help: ArgumentHelp("Time for requests in progress at shutdown. Default: 10s.", valueName: "duration"),
         transform: DurationArgument.parseTimeout)
     var drain: Duration?

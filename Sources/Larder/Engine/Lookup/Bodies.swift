@@ -49,7 +49,7 @@ final class Bodies: EnginePart {
         return Body(
             file: file,
             at: BodyPlace(
-                directory: files.blobs, name: .digest(head.digest), tier: isForTier ? tier : nil),
+                directory: files.blobs, name: .digest(head.digest), tier: tier.fits(head.length) ? tier : nil),
             length: ByteCount(Int64(clamping: head.length)))
     }
 
@@ -71,6 +71,12 @@ final class Bodies: EnginePart {
             return nil
         }
         return Array(bytes)
+    }
+
+    /// What was made of the body with a digest; nil where each body is compared with its digest.
+    @inline(__always)
+    func held<Value>(_ kind: HeldKind<Value>, _ digest: Digest) -> Value? {
+        isVerifying ? nil : tier.value(kind, of: digest)
     }
 
     // MARK: Content

@@ -376,6 +376,29 @@ final class Lookups: EnginePart {
         }
     }
 
+    /// Runs `body` on the record of a hit that is committed, and on what was made of its body and is held in memory;
+    /// nil, without running it, for every other hit and for a miss.
+    func visitHeld<Value, R>(
+        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>,
+        _ body: (EntryView, Digest, Value) throws -> R
+    ) throws -> R? {
+        let use = uptime.uptime()
+        guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
+        return try read { transaction in
+            guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
+            let digest: Digest
+            if let bytes = view.embedded {
+                digest = Digest.of(bytes)
+            } else {
+                guard let head = BlobRecord(blob), head.isComplete, view.fits(blob) else { return nil }
+                digest = head.digest
+            }
+            guard let value = bodies.held(kind, digest) else { return nil }
+            noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
+            return try body(view, digest, value)
+        }
+    }
+
     @inline(__always)
     private func isNotPending(_ key: Key) -> Bool {
         withUses { $0.pending.lookup(key, use: nil) == nil } ?? true

@@ -11,6 +11,8 @@ final class MemoryTable: Sendable {
     }
 
     private let limit: Int
+    /// Has the memory that the entries leave.
+    private let tier: MemoryTier
     private let state = EngineMutex(State())
     private let count = Atomic<Int>(0)
     private let moved = Atomic<UInt64>(0)
@@ -23,7 +25,10 @@ final class MemoryTable: Sendable {
     @inline(__always)
     var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
 
-    init(limit: ByteCount) { self.limit = Int(clamping: limit.bytes) }
+    init(limit: Int, tier: MemoryTier) {
+        self.limit = limit
+        self.tier = tier
+    }
 
     @inline(__always)
     func lookup(
@@ -57,7 +62,7 @@ final class MemoryTable: Sendable {
                 "\(put.key) has \(put.length) bytes, more than half of the memory limit of \(limit): store it on disk",
                 key: put.key)
         }
-        let candidates: [PendingPut]? = state.withLock { state in
+        let candidates: [PendingPut]? = change { state in
             if state.take(put, limit) { return nil }
             return state.entries.values.filter { $0.key != put.key }
         }
@@ -67,7 +72,7 @@ final class MemoryTable: Sendable {
             let (first, second) = ($0.expires <= now, $1.expires <= now)
             return first != second ? first : $0.lastUse < $1.lastUse
         }
-        return try state.withLock { state in
+        return try change { state in
             var evicted: [PendingPut] = []
             func isThere(_ entry: PendingPut) -> Bool { state.entries[entry.key] === entry }
             let mostFreed = order.reduce(0) { isThere($1) ? $0 + $1.memory : $0 }
@@ -93,11 +98,23 @@ final class MemoryTable: Sendable {
     }
 
     /// Gives back what `reserve` took for an entry that does not come.
-    func cancel(_ put: PendingPut) { state.withLock { $0.reserved -= put.memory } }
+    func cancel(_ put: PendingPut) { change { $0.reserved -= put.memory } }
+
+    /// Changes what there is, and leaves the rest of the memory to the tier.
+    private func change<R>(_ body: (inout State) throws -> R) rethrows -> R {
+        try state.withLock { state in
+            let before = state.bytes + state.reserved
+            defer {
+                let after = state.bytes + state.reserved
+                if after != before { tier.leave(after) }
+            }
+            return try body(&state)
+        }
+    }
 
     /// Stores an entry whose memory is reserved; what outlives an overwrite is taken over from the one in its place.
     func insert(_ put: PendingPut) {
-        state.withLock { state in
+        change { state in
             state.reserved -= put.memory
             state.bytes += put.memory
             if let old = state.entries.updateValue(put, forKey: put.key) {
@@ -114,7 +131,7 @@ final class MemoryTable: Sendable {
     /// Replaces an entry by `new`, if it is still `old`.
     /// - Parameter isReserved: whether the memory of `new` is reserved; if not, it takes no more than `old`.
     func replace(_ old: PendingPut, by new: PendingPut, isReserved: Bool) {
-        state.withLock { state in
+        change { state in
             if isReserved { state.reserved -= new.memory }
             guard state.entries[old.key] === old else { return }
             state.bytes += new.memory - old.memory
@@ -126,7 +143,7 @@ final class MemoryTable: Sendable {
     @discardableResult
     func remove(_ key: Key, where predicate: (PendingPut) -> Bool = { _ in true }) -> PendingPut? {
         if isEmpty { return nil }
-        return state.withLock { state in
+        return change { state in
             guard let old = state.entries[key], predicate(old) else { return nil }
             moved.wrappingAdd(1, ordering: .releasing)
             state.remove(old)
@@ -139,7 +156,7 @@ final class MemoryTable: Sendable {
     @discardableResult
     func remove(where predicate: (PendingPut) -> Bool) -> Int {
         if isEmpty { return 0 }
-        return state.withLock { state in
+        return change { state in
             let doomed = state.entries.values.filter(predicate)
             for put in doomed { state.remove(put) }
             count.store(state.entries.count, ordering: .releasing)

@@ -1,0 +1,104 @@
+import Locks
+
+/// What is made of bodies and held in memory beside them: a type, and one way to make it.
+package struct HeldKind<Value: Sendable>: Sendable {
+    let number: Int
+
+    init(number: Int) { self.number = number }
+
+    /// A kind that no other is equal to.
+    package init() { number = HeldKinds.next() }
+}
+
+/// What a kind is known by in a tier.
+struct HeldName: Hashable, @unchecked Sendable {
+    // SAFETY: it is made of a value that can be sent; `AnyHashable` only does not say so.
+    private let value: AnyHashable
+
+    /// - Parameter value: can be sent.
+    init(_ value: any Hashable) { self.value = AnyHashable(value) }
+}
+
+/// What was made of the body of an entry.
+package struct HeldContent<Value: Sendable>: Sendable {
+    /// Of the body.
+    package let digest: Digest
+    /// Of the body, in bytes.
+    package let length: Int64
+    package let value: Value
+}
+
+/// The numbers of kinds: from 1, each once in a process.
+enum HeldKinds: ProcessGlobal {
+    private static let last = Atomic<Int>(0)
+
+    static func prepare() { _ = next() }
+    static func rehearse() {}
+    // Those of the parent are not used again.
+    static func beginAgain() {}
+
+    static func next() -> Int { last.add(1, ordering: .relaxed).newValue }
+}
+
+extension Store {
+    /// The kind of values that `maker` makes: that of all equal makers on all handles of this store; if it is not
+    /// `Hashable`, one of its own.
+    package func heldKind<Value>(of maker: some Sendable) -> HeldKind<Value> {
+        guard let name = maker as? any Hashable else { return HeldKind() }
+        return HeldKind(number: engine.tier.kind(named: HeldName(name)))
+    }
+
+    /// Runs `body` on the metadata of the entry under `key`, in place, and on what was made of its body, without a look
+    /// at the body. Returns false without running it if there is no such entry, or nothing is held: then `get` finds
+    /// out. Counts as an access. The buffer must not leave `body`, which should be short.
+    package func visitHeld<Value>(
+        _ key: Key, includingExpired: Bool = false, _ kind: HeldKind<Value>,
+        _ body: (_ metadata: UnsafeRawBufferPointer, _ content: HeldContent<Value>) -> Void
+    ) throws -> Bool {
+        try requireOpen()
+        return try engine.lookups.visitHeld(key, visibility(includingExpired), kind) { view, digest, value in
+            guard let metadata = view.metadata else { return false }
+            body(metadata, HeldContent(digest: digest, length: Int64(clamping: view.length), value: value))
+            return true
+        } ?? false
+    }
+
+    /// What was made of the body with a digest, if it is held.
+    package func held<Value>(_ kind: HeldKind<Value>, of digest: Digest) -> Value? {
+        engine.bodies.held(kind, digest)
+    }
+
+    /// Logs why nothing can be made of the body of an entry.
+    package func report(undecodable key: Key, as type: String, _ error: any Error) {
+        logger(.calls).notice(
+            "the body is not a value of the type", metadata: ["error": "\(error)", "key": "\(key)", "type": "\(type)"])
+    }
+
+    /// Holds what was made of a body in memory, if there is room for it.
+    /// - Parameters:
+    ///   - digest: of the body, which was compared with it.
+    ///   - cost: bytes of memory that it takes, about.
+    package func hold<Value>(_ value: Value, _ kind: HeldKind<Value>, of digest: Digest, cost: Int) {
+        engine.tier.hold(value, kind, of: digest, cost: cost)
+    }
+}
+
+extension Body {
+    /// Makes a value of the bytes of a body in a file, and holds it in memory, for bodies that are asked for again:
+    /// from the second call on within a while, on a thread that may wait for the disk. Does nothing for others.
+    /// - Parameter make: gets all bytes. The value takes as much memory as they do.
+    package func holdLater<Value>(_ kind: HeldKind<Value>, _ make: @escaping @Sendable (RawSpan) -> Value) {
+        guard case .file(_, let place) = storage, let tier = place.tier, case .digest(let digest) = place.name,
+            tier.beginMaking(kind, of: digest, cost: Int(length.bytes))
+        else { return }
+        let body = self
+        IOPool.shared.submit {
+            // What cannot be read is not held.
+            try? body.withBytes { span in
+                guard span.withUnsafeBytes({ Digest.of($0) }) == digest else { return }
+                tier.hold(make(span), kind, of: digest, cost: Int(body.length.bytes))
+            }
+            tier.endMaking(kind, of: digest)
+        }
+    }
+}
