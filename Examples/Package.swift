@@ -39,6 +39,11 @@ func sessionProgram(_ name: String) -> Target {
         .product(name: "TestOrigin", package: "larder"))
 }
 
+/// A program that keeps decoded values.
+func valuesProgram(_ name: String) -> Target {
+    program(name, .product(name: "LarderValues", package: "larder"))
+}
+
 /// A program that reports metrics, and makes its own logger.
 func metricsProgram(_ name: String) -> Target {
     program(
@@ -68,7 +73,7 @@ let package = Package(
         clientProgram("CachedClient"),
         serverProgram("CachedServer"),
         program("CDNNode"),
-        program("DecodedValues", .product(name: "LarderValues", package: "larder")),
+        valuesProgram("DecodedValues"),
         httpProgram("HTTPClient"),
         .executableTarget(name: "Hello", dependencies: [.product(name: "Larder", package: "larder")]),
         program("Housekeeping"),

@@ -42,12 +42,13 @@ extension Configuration {
             flags,
             known: [
                 LARDER_OPEN_READ_ONLY, LARDER_OPEN_DURABLE, LARDER_OPEN_OTHER_OWNER, LARDER_OPEN_CHECK_INDEX,
-                LARDER_OPEN_VERIFY_ALWAYS, LARDER_OPEN_VERIFY_NEVER,
+                LARDER_OPEN_VERIFY_ALWAYS, LARDER_OPEN_VERIFY_NEVER, LARDER_OPEN_KEEP_BODIES,
             ])
         isReadOnly = has(flags, LARDER_OPEN_READ_ONLY)
         if has(flags, LARDER_OPEN_DURABLE) { durability = .durable }
         allowsOtherOwner = has(flags, LARDER_OPEN_OTHER_OWNER)
         if has(flags, LARDER_OPEN_CHECK_INDEX) { indexCheck = .always }
+        keepsBodiesInMemory = has(flags, LARDER_OPEN_KEEP_BODIES)
         switch (has(flags, LARDER_OPEN_VERIFY_ALWAYS), has(flags, LARDER_OPEN_VERIFY_NEVER)) {
         case (true, true): throw invalid("LARDER_OPEN_VERIFY_ALWAYS and LARDER_OPEN_VERIFY_NEVER are both set")
         case (true, false): verification = .always

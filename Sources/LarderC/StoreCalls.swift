@@ -87,7 +87,9 @@ extension Statistics {
             puts: UInt64(clamping: counters.puts), bytes_written: UInt64(counters.bytesWritten.bytes),
             removed: UInt64(clamping: counters.removed), displaced: UInt64(clamping: counters.displaced.total),
             memory_entries: UInt64(clamping: memoryEntryCount), memory_bytes: UInt64(memoryBytes.bytes),
-            counted_since: counters.since.microseconds)
+            counted_since: counters.since.microseconds, held_bodies: UInt64(clamping: memoryTier.count),
+            held_bytes: UInt64(memoryTier.bytes.bytes), held_hits: UInt64(clamping: memoryTier.hits),
+            held_misses: UInt64(clamping: memoryTier.misses))
     }
 }
 

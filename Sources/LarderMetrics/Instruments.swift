@@ -43,6 +43,10 @@ struct Instruments {
         gauge("transient_bytes", statistics.transientBytes.bytes)
         gauge("memory_entries", statistics.memoryEntryCount)
         gauge("memory_bytes", statistics.memoryBytes.bytes)
+        gauge("held_values", statistics.memoryTier.count)
+        gauge("held_bytes", statistics.memoryTier.bytes.bytes)
+        gauge("held_hits", statistics.memoryTier.hits)
+        gauge("held_misses", statistics.memoryTier.misses)
         if statistics.budget.bytes != .unlimited { gauge("budget_bytes", statistics.budget.bytes.bytes) }
         for work in StandingFailure.Work.allCases {
             gauge("failing", statistics.failures.contains { $0.work == work } ? 1 : 0, [("work", work.rawValue)])

@@ -153,7 +153,10 @@ private struct CountingCodec: ValueCodec, Hashable {
             try await store.put(Array("no plus".utf8), for: "k")
             try await #expect(values.get("k") == nil)
             let result = try await values.result(for: "k")
-            guard case .failure(let error) = result else { return Issue.record("\(String(describing: result))") }
+            guard case .failure(let error) = result else {
+                Issue.record("\(String(describing: result))")
+                return
+            }
             #expect(error is CountingCodec.NoPlus)
             try await #expect(values.result(for: "none") == nil)
             try await values.put("x", for: "k")

@@ -75,6 +75,8 @@ public struct Body: Sendable {
             bytes.withUnsafeBytes {
                 target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(start)..<Int(start) + count]))
             }
+        case .file(_, let place) where count == length.bytes && place.holds(length):
+            try bytes().withUnsafeBytes { target.copyMemory(from: $0) }
         case .file(let descriptor, let place): try read(descriptor, place, into: target, at: start)
         }
         return count

@@ -195,3 +195,17 @@ def test_reserved_names(cache):
     assert "k" not in cache
     cache.set("larder:k", b"v")
     assert cache["larder:k"] == b"v"
+
+
+def test_values_stay_in_memory(tmp_path):
+    with Cache(tmp_path / "c", memory=4 << 20, inline_threshold=0) as cache:
+        cache["k"] = b"x" * 300_000
+        cache.flush(durable=False)
+        for _ in range(3):
+            assert cache["k"] == b"x" * 300_000
+        statistics = cache._store.statistics()
+        assert statistics.held_bodies == 1 and statistics.held_bytes >= 300_000 and statistics.held_hits >= 2
+        cache["k"] = b"y" * 300_000
+        assert cache["k"] == b"y" * 300_000
+    with pytest.raises(ValueError):
+        Cache(tmp_path / "c", memory=0)

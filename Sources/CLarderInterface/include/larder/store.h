@@ -24,12 +24,14 @@ enum {
      * Compares them in larder_check only, and in larder_list and larder_describe those that are part of their entries.
      * Not together with LARDER_OPEN_VERIFY_ALWAYS.
      */
-    LARDER_OPEN_VERIFY_NEVER = 32
+    LARDER_OPEN_VERIFY_NEVER = 32,
+    /* Bodies that were read whole stay in memory, in what entries of LARDER_PUT_MEMORY_ONLY leave of memory_limit. */
+    LARDER_OPEN_KEEP_BODIES = 64
 };
 
 /*
  * How a store is opened. Stores of one directory in one process share the engine: an open that asks for another
- * LARDER_OPEN_READ_ONLY, LARDER_OPEN_VERIFY_..., expired_retention, commit_delay, memory_limit or index_map_size than
+ * LARDER_OPEN_READ_ONLY, LARDER_OPEN_VERIFY_..., LARDER_OPEN_KEEP_BODIES, expired_retention, commit_delay, memory_limit or index_map_size than
  * an open store has is LARDER_LOCKED.
  */
 typedef struct larder_options {
@@ -60,7 +62,7 @@ typedef struct larder_options {
     int64_t commit_delay;
     /* Bodies up to this length, at most 1 MiB, are stored in the index. 0: 256 KiB. LARDER_UNLIMITED: only empty ones are. */
     uint64_t inline_threshold;
-    /* Memory for entries of LARDER_PUT_MEMORY_ONLY. 0: 16 MiB. */
+    /* Memory for entries of LARDER_PUT_MEMORY_ONLY, and for bodies with LARDER_OPEN_KEEP_BODIES. 0: 16 MiB. */
     uint64_t memory_limit;
     /* The most address space that the index may take, 1 MiB or more. 0: 1 TiB. */
     uint64_t index_map_size;
@@ -150,6 +152,10 @@ typedef struct larder_statistics {
     uint64_t memory_entries, memory_bytes;
     /* The moment at which counting began. */
     int64_t counted_since;
+    /* Bodies in memory by LARDER_OPEN_KEEP_BODIES in this process, and what they take. */
+    uint64_t held_bodies, held_bytes;
+    /* How often this process looked for a body there and found it, and did not. */
+    uint64_t held_hits, held_misses;
 } larder_statistics;
 
 /* The size of the store, exact: commits first what this process has pending. Set statistics->size before. */

@@ -16,7 +16,7 @@ from ._transaction import Transactions
 from ._values import Serializer, Values, kind_of
 
 Tags = Union[None, str, Sequence[str]]
-_READ_ONLY, _DURABLE = 1, 2
+_READ_ONLY, _DURABLE, _KEEP_BODIES = 1, 2, 64
 
 
 def _tags(tag: Tags) -> Tuple[str, ...]:
@@ -61,6 +61,7 @@ class Cache(Functions, Transactions):
     :param durable: True: a change survives power loss when its call returns.
     :param read_only: opens an existing cache without changing it.
     :param inline_threshold: values up to this length are stored in the index, not in files: at most 1 MiB.
+    :param memory: bytes of memory in which values that were read stay, for this process. None: none.
     :param version: of the application: entries of another one are not found.
     :param serializer: ``"json"``, ``"pickle"``, or an object with ``dumps`` and ``loads``.
     """
@@ -75,6 +76,7 @@ class Cache(Functions, Transactions):
         durable: bool = False,
         read_only: bool = False,
         inline_threshold: Optional[int] = None,
+        memory: Optional[int] = None,
         version: Optional[str] = None,
         serializer: Union[str, Serializer] = "json",
     ) -> None:
@@ -87,11 +89,14 @@ class Cache(Functions, Transactions):
             raise ValueError("entry_limit is less than 1")
         if isinstance(size_limit, int) and size_limit < 1:
             raise ValueError("size_limit is less than 1")
+        if memory is not None and memory < 1:
+            raise ValueError("memory is less than 1")
         if version is not None and not isinstance(version, str):
             raise TypeError(f"version is a str, not {type(version).__name__}")
         self._arguments: Dict[str, Any] = dict(
             directory=path, size_limit=size_limit, entry_limit=entry_limit, expire=expire, durable=durable,
-            read_only=read_only, inline_threshold=inline_threshold, version=version, serializer=serializer,
+            read_only=read_only, inline_threshold=inline_threshold, memory=memory, version=version,
+            serializer=serializer,
         )
         self._open()
 
@@ -101,6 +106,9 @@ class Cache(Functions, Transactions):
         if given["inline_threshold"] is not None:
             limits["inline_threshold"] = given["inline_threshold"] or 2**64 - 1
         flags = (_READ_ONLY if given["read_only"] else 0) | (_DURABLE if given["durable"] else 0)
+        if given["memory"] is not None:
+            limits["memory_limit"] = given["memory"]
+            flags |= _KEEP_BODIES
         self._values = Values(given["serializer"])
         self._expire: Optional[float] = given["expire"]
         self._options: Dict[int, Options] = {}
