@@ -119,33 +119,3 @@ private func isShort(_ end: Int64, of length: Int) -> LarderError {
 private func systemError(_ call: String, _ number: CInt) -> LarderError {
     LarderError(.io, "\(call)(2) of a body failed", cause: Errno(rawValue: number))
 }
-
-extension Body {
-    /// Reads from `offset` on until the buffer is full or the body ends, straight into the buffer. Returns how many
-    /// bytes that were.
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
-        guard offset < length.bytes, !buffer.isEmpty else { return 0 }
-        let wanted = Int(min(Int64(buffer.count), length.bytes - offset))
-        let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
-        let isInFile: Void? = try withFileDescriptor { descriptor in
-            var count = 0
-            while count < wanted {
-                let part = pread(
-                    descriptor.rawValue, target.baseAddress?.advanced(by: count), wanted - count,
-                    off_t(offset) + off_t(count))
-                if part < 0, errno == EINTR { continue }
-                if part < 0 { throw systemError("pread", errno) }
-                if part == 0 { throw isShort(offset + Int64(count), of: Int(length.bytes)) }
-                count += part
-            }
-        }
-        if isInFile == nil {
-            try withBytes { span in
-                span.withUnsafeBytes {
-                    target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<(Int(offset) + wanted)]))
-                }
-            }
-        }
-        return wanted
-    }
-}

@@ -38,6 +38,7 @@ struct Instruments {
         gauge("files", statistics.fileCount)
         gauge("logical_bytes", statistics.logicalBytes.bytes)
         gauge("stored_bytes", statistics.storedBytes.bytes)
+        gauge("compression_gain_bytes", statistics.compressionGain.bytes)
         gauge("allocated_bytes", statistics.allocatedBytes.bytes)
         gauge("index_bytes", statistics.indexBytes.bytes)
         gauge("transient_bytes", statistics.transientBytes.bytes)

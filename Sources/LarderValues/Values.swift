@@ -78,6 +78,7 @@ public struct Values<Codec: ValueCodec>: Sendable {
         try Task.checkCancellation()
         if options.staleFor == nil, let value = try held(key) { return value }
         var isSecond = false
+        var options = options
         while true {
             let entry = try await store.value(for: key, options) { [self] key in
                 let computed = try await compute(key)
@@ -94,6 +95,7 @@ public struct Values<Codec: ValueCodec>: Sendable {
             // It is computed as if it had expired, so that what outlives an overwrite stays.
             try await store.update(entry, metadata: entry.metadata, lifetime: .until(Timestamp(microseconds: 0)))
             isSecond = true
+            options.staleFor = nil
         }
     }
 

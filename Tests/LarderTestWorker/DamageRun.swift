@@ -60,7 +60,7 @@ final class DamageRun {
             if isReadOnly { return }
             for number in 0..<6 {
                 let key = Key("http://damage.test/new/\(number)")
-                let body = makeBody(name: UInt64(number), seed: seed, length: number * 7000 + 10)
+                let body = regular(number, makeBody(name: UInt64(number), seed: seed, length: number * 7000 + 10))
                 try counting { try store.put(body, for: key) }
             }
             for key in truth.keys.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }).prefix(40) {
@@ -131,10 +131,16 @@ final class DamageRun {
         try store.flush()
     }
 
+    /// Every second body can be compressed.
+    private func regular(_ number: Int, _ body: [UInt8]) -> [UInt8] {
+        number % 2 == 0 ? body : body.enumerated().map { $0 < 64 ? $1 : body[$0 % 64] }
+    }
+
     private func configuration(isReadOnly: Bool = false) -> Configuration {
         var configuration = Configuration()
         configuration.verification = .always
         configuration.inlineThreshold = .kibibytes(16)
+        configuration.compression = .trial
         configuration.commitDelay = .milliseconds(1)
         configuration.isReadOnly = isReadOnly
         configuration.logger.logLevel = .critical
@@ -167,7 +173,7 @@ final class DamageRun {
             if number % 40 == 3 { text += String(repeating: "x", count: 600) }
             let key = Key(text)
             let length = [30, 300, 900, 2500, 9000, 15_000, 20_000, 70_000][number % 29 < 21 ? number % 3 : number % 8]
-            let body = makeBody(name: UInt64(number), seed: 5, length: length)
+            let body = regular(number, makeBody(name: UInt64(number), seed: 5, length: length))
             let options = PutOptions(
                 lifetime: number % 5 == 0 ? .duration(.seconds(1 << 24)) : .never,
                 tags: number % 3 == 0 ? ["a", "t\(number % 5)"] : [],

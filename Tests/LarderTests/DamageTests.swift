@@ -142,7 +142,7 @@ import Testing
             try #expect(code { try Store(at: path, .testing()) } == .formatMismatch)
             let report = try Store.rebuildIndex(at: path, .testing())
             #expect(report.hasRestoredFormat && report.damages == [] && report.keptEntries == 20)
-            try TestFiles.write(Array("larder\nformat \(FormatFile.currentVersion + 1)\nstore x\n".utf8), to: format)
+            try TestFiles.write(Array("larder\nformat \(FormatFile.newestVersion + 1)\nstore x\n".utf8), to: format)
             try #expect(code { try Store.rebuildIndex(at: path, .testing()) } == .formatMismatch)
         }
     }

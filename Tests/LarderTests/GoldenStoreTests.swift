@@ -32,7 +32,8 @@ import Testing
 
         @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"] != nil))
         func writeGoldenStore() throws {
-            var golden = golden(FormatFile.currentVersion)
+            let isCompressed = ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"] == "5"
+            var golden = golden(isCompressed ? 5 : FormatFile.currentVersion)
             if PageFormat.current != .version1 {
                 golden = golden.deletingLastPathComponent().appendingPathComponent(golden.lastPathComponent + "-lmdb-1")
             }
@@ -49,13 +50,19 @@ import Testing
             try store.put(body(10, 3), for: Key(String(repeating: "long/", count: 200)))
             try store.pin(tag: "b")
             _ = try store.get("http://golden.test/inline")
+            if isCompressed {
+                let compressed = PutOptions(compression: .trial)
+                for length in [1_000, 100_000] {
+                    try store.put(CompressionTests.text(length), for: Key("text:\(length)"), compressed)
+                }
+            }
             try store.close()
             for name in ["index/lock.mdb", "index/ledger"] {
                 try FileManager.default.removeItem(at: golden.appendingPathComponent(name))
             }
         }
 
-        @Test(arguments: 1...FormatFile.currentVersion)
+        @Test(arguments: 1...FormatFile.newestVersion)
         func storeOfEachFormatIsRead(format: Int) throws {
             try withDirectory { directory in
                 let path = directory.appending("store")
@@ -80,6 +87,13 @@ import Testing
                 #expect(try store.get(Key(String(repeating: "long/", count: 200)))?.body.bytes() == body(10, 3))
                 #expect(try store.pinnedTags() == ["b"])
                 #expect(try store.keys(.prefix("http://golden.test/")).count == 4)
+                if format == 5 {
+                    for length in [1_000, 100_000] {
+                        let text = try #require(try store.get(Key("text:\(length)")))
+                        #expect(try text.body.bytes() == CompressionTests.text(length))
+                        #expect(text.attributes.encoding == .gzip)
+                    }
+                }
                 // And it still works as a store.
                 try store.put(body(5000, 9), for: "http://golden.test/new")
                 // An entry gets the form of now when it is put again.

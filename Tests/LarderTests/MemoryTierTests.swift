@@ -1,4 +1,5 @@
 import Foundation
+import SeededData
 import SystemPackage
 import TestSupport
 import Testing
@@ -207,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func aReadThatVerifiesUsesNoValue() throws {
+    @Test func aReadThatVerifiesHoldsNoValue() throws {
         try withStore(
             configuration: .testing {
                 $0.inlineThreshold = .kibibytes(4)
@@ -216,7 +217,7 @@ import Testing
         ) { store in
             try put(1, store)
             store.hold("x", Self.kind, of: Digest.of(body(50_000, 1)), cost: 10)
-            try #expect(value(store, "k") == nil)
+            try #expect(value(store, "k") == nil && store.statistics().memoryTier.count == 0)
         }
     }
 
@@ -244,5 +245,58 @@ import Testing
         #expect(fill() > 400_000)
         clock.advance(by: .seconds(11))
         #expect(fill() > 900_000)
+    }
+
+    /// Limits and costs without end, and a clock that leaves the keys of what has gone.
+    @Test func largeNumbersDoNotOverflow() {
+        for (limit, count) in [(Int.max, 64), (Int.max, .max), (1 << 40, 64)] {
+            let clock = TestClock()
+            let tier = MemoryTier(limit, .testing(clock: clock) { $0.memoryCountLimit = count })
+            let kind = HeldKind<Int>()
+            var generator = SeededGenerator(seed: 3)
+            for step in 0..<20_000 {
+                let digest = Digest.of(body(8, Int.random(in: 0..<400, using: &generator)))
+                if tier.value(kind, of: digest) == nil {
+                    let cost = step % 7 == 0 ? 1 << Int.random(in: 0..<63, using: &generator) : 10
+                    tier.hold(step, kind, of: digest, cost: cost)
+                }
+                if step % 1000 == 0 { tier.shrink() }
+                clock.advance(by: .seconds(1))
+            }
+            #expect(!tier.fits(.max) && tier.statistics.count <= count)
+        }
+    }
+
+    /// Whatever the limit is.
+    @Test func aShortageTakesHalfOfALargeLimit() {
+        let tier = MemoryTier(64 << 30, .testing { $0.keepsBodiesInMemory = true })
+        for number in 0..<5_000 { _ = tier.take(body(2_000, number), Digest.of(body(2_000, number))) }
+        let full = tier.statistics.bytes.bytes
+        tier.shrink()
+        #expect(full > 10_000_000 && tier.statistics.bytes.bytes <= full / 2)
+    }
+
+    /// The release of a value may run code that uses the store.
+    @Test func aValueMayUseTheStoreWhenItGoes() throws {
+        final class Curious: Sendable {
+            let store: Store
+            init(_ store: Store) { self.store = store }
+            deinit { _ = try? store.get("k") }
+        }
+        try withStore(configuration: .testing { $0.memoryLimit = .mebibytes(1) }) { store in
+            let kind = HeldKind<Curious>()
+            try put(1, store)
+            for number in 0..<100 {
+                store.hold(Curious(store), kind, of: Digest.of(body(100, number)), cost: 50_000)
+            }
+            for number in 0..<5 {
+                let options = PutOptions(storagePolicy: .memoryOnly)
+                try store.put(body(180_000, number), for: Key("m\(number)"), options)
+            }
+            store.engine.tier.shrink()
+            let most = Curious(store)
+            store.hold(most, kind, of: Digest.of([]), cost: .max)
+            #expect(try store.statistics().memoryEntryCount == 5)
+        }
     }
 }

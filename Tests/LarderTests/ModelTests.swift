@@ -58,6 +58,7 @@ struct ModelTests {
         var configuration = Configuration(budget: Budget(entries: 40))
         configuration.clock = clock
         configuration.inlineThreshold = .kibibytes(2)
+        configuration.compression = .trial
         // Only a flush commits, so that store and model displace at the same moment.
         configuration.commitDelay = .seconds(3600)
         var store = try Store(at: path, configuration)
@@ -126,7 +127,9 @@ struct ModelTests {
         let length = Int.random(in: 0..<20, using: &generator) == 0 ? 9000 : Int.random(in: 0..<3000, using: &generator)
         // Few seeds, so that bodies repeat and share.
         var body = SeededGenerator(seed: generator.next() % 30 + UInt64(length % 7))
-        return (0..<(length % 5 == 0 ? 2500 : length)).map { _ in UInt8(truncatingIfNeeded: body.next()) }
+        let bytes = (0..<(length % 5 == 0 ? 2500 : length)).map { _ in UInt8(truncatingIfNeeded: body.next()) }
+        // Every third one can be compressed.
+        return length % 3 == 0 ? bytes.indices.map { bytes[$0 % 50] } : bytes
     }
 }
 

@@ -52,7 +52,7 @@ import Testing
         "", "larder", "larder\nformat 1\nstore x", "LARDER\nformat 1\nstore x\n", "larder\nformat 0\nstore x\n",
         "larder\nformat -1\nstore x\n", "larder\nformat one\nstore x\n",
         "larder\nformat 99999999999999999999\nstore x\n",
-        "larder\nformat 1\nstore x\n\n", "larder\nformat \(FormatFile.currentVersion + 1)\nstore x\n",
+        "larder\nformat 1\nstore x\n\n", "larder\nformat \(FormatFile.newestVersion + 1)\nstore x\n",
         "larder\nformat 9223372036854775807\nstore x\n",
     ])
     func aFormatFileThatIsNotOursIsRefusedUntouched(_ text: String) throws {
@@ -72,7 +72,7 @@ import Testing
             try store.close()
             let format = path.appending("FORMAT")
             let old = try TestFiles.read(format)
-            let newer = "larder\nformat \(FormatFile.currentVersion + 1)\nstore \(identifier)\n"
+            let newer = "larder\nformat \(FormatFile.newestVersion + 1)\nstore \(identifier)\n"
             try TestFiles.write(Array(newer.utf8), to: format)
             let index = try TestFiles.read(path.appending("index/data.mdb"))
             try #expect(code { try Store(at: path, .testing()) } == .formatMismatch)

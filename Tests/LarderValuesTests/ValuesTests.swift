@@ -95,6 +95,8 @@ private struct CountingCodec: ValueCodec, Hashable {
             #expect(values.codec.decoded == 1)
             let counters = try store.statistics().counters
             #expect(counters.hits == 7 && counters.misses == 0)
+            let tier = try store.statistics().memoryTier
+            #expect(tier.hits == 6 && tier.misses == 1)
         }
     }
 
@@ -230,6 +232,32 @@ private struct CountingCodec: ValueCodec, Hashable {
             clock.advance(by: .seconds(6))
             try await #expect(ask() == nil)
             #expect(computed.value == 2)
+        }
+    }
+
+    /// A key that stands for nothing has an empty body, as a value may have.
+    @Test func nothingIsNotAnEmptyValue() async throws {
+        try await withStore { store in
+            let values = store.values(of: [UInt8].self, codec: .bytes)
+            try await #expect(values.value(for: "nothing") { _ in .nothing(for: .seconds(60)) } == nil)
+            try await values.put([], for: "empty")
+            try await store.perform { try $0.flush() }
+            for _ in 0..<2 {
+                try await #expect(values.get("empty") == [])
+                try await #expect(values.get("nothing") == nil)
+                try await #expect(values.result(for: "nothing") == nil)
+                try await #expect(values.value(for: "nothing") { _ in ComputedValue([1]) } == nil)
+            }
+        }
+    }
+
+    @Test(arguments: [Duration.seconds(60), .seconds(9_000_000_000)])
+    func aStaleBodyThatIsNoValueIsComputedAgain(_ staleFor: Duration) async throws {
+        try await withStore { store in
+            let values = store.values(of: String.self, codec: CountingCodec())
+            try await store.put(Array("no plus".utf8), for: "k")
+            let options = ReadThroughOptions(staleFor: staleFor)
+            try await #expect(values.value(for: "k", options) { _ in ComputedValue("x") } == "x")
         }
     }
 

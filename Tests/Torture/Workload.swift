@@ -30,6 +30,7 @@ final class Workload: @unchecked Sendable {
     static var configuration: Configuration {
         var configuration = Configuration()
         configuration.commitDelay = .milliseconds(2)
+        configuration.compression = .trial
         configuration.inlineThreshold = .kibibytes(4)
         configuration.logger.logLevel = .critical
         return configuration

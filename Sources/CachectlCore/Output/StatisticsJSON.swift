@@ -10,6 +10,7 @@ package struct StatisticsJSON: Encodable {
     let logicalBytes: Int64
     let storedBytes: Int64
     let savedBytes: Int64
+    let compressionGain: Int64
     let allocatedBytes: Int64
     let indexBytes: Int64
     let liveIndexBytes: Int64
@@ -27,6 +28,7 @@ package struct StatisticsJSON: Encodable {
         logicalBytes = statistics.logicalBytes.bytes
         storedBytes = statistics.storedBytes.bytes
         savedBytes = statistics.savedBytes.bytes
+        compressionGain = statistics.compressionGain.bytes
         allocatedBytes = statistics.allocatedBytes.bytes
         indexBytes = statistics.indexBytes.bytes
         liveIndexBytes = statistics.liveIndexBytes.bytes

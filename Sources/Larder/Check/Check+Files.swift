@@ -25,7 +25,7 @@ extension Check {
                                 files.append((id, head))
                             } else if readsBodies {
                                 // An unreadable sector is a damaged body, and not the end of the process.
-                                if memory.digest(of: BlobRecord.inlineBytes(value)) != head.digest {
+                                if !head.matches(inline: BlobRecord.inlineBytes(value), by: memory) {
                                     damaged.append((id, head))
                                 }
                                 bytes += Int64(clamping: head.storedLength)
@@ -55,7 +55,7 @@ extension Check {
         }
         // Before the allocated bytes: a file that lost some of its bytes takes less space, too, and a corrected record
         // would make the damage look like one.
-        if readsBodies, try Digest.of(file, length: head.storedLength) != head.digest {
+        if readsBodies, try !head.matches(file) {
             try report(damaged: id, head, "the bytes of its file do not match")
             return status.size
         }

@@ -17,6 +17,7 @@ extension Check {
         // Over all bodies.
         var blobs: UInt64 = 0
         var storedBytes: UInt64 = 0
+        var compressionGain: UInt64 = 0
         var fileAllocated: UInt64 = 0
         var files: UInt64 = 0
         var highestID: UInt64 = 0
@@ -145,6 +146,7 @@ extension Check {
         tally.highestID = max(tally.highestID, id)
         guard let head = BlobRecord(value) else { return disagreement(.I1, "the record of blob \(id) cannot be read") }
         tally.storedBytes &+= head.storedLength
+        tally.compressionGain &+= head.compressionGain
         if head.location == .file {
             tally.files += 1
             tally.fileAllocated &+= head.allocated
@@ -196,6 +198,7 @@ extension Check {
             ("blobCount", state.blobCount, tally.blobs + tally.embedded),
             ("logicalBytes", state.logicalBytes, tally.logicalBytes),
             ("storedBytes", state.storedBytes, tally.storedBytes),
+            ("compressionGain", state.compressionGain, tally.compressionGain),
             ("fileAllocated", state.fileAllocated, tally.fileAllocated),
             ("fileCount", state.fileCount, tally.files),
             ("strayCount", state.strayCount, tally.strays),

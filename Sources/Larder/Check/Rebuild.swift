@@ -72,7 +72,8 @@ enum Rebuild {
                 throw error
             }
             try FileSystem.unlink(Layout.newFormat, in: root)
-            try Creation.replace(.fresh(), in: root)
+            // Nothing says what the store may hold.
+            try Creation.replace(.fresh(FormatFile.newestVersion), in: root)
             return true
         }
     }

@@ -158,6 +158,7 @@ struct Repair {
         var state = mutation.state
         state.blobCount = 0
         state.storedBytes = 0
+        state.compressionGain = 0
         state.fileAllocated = 0
         state.fileCount = 0
         for (id, head) in blobs.heads.sorted(by: { $0.key < $1.key }) {
@@ -169,6 +170,7 @@ struct Repair {
             try mutation.blobs.writeDigest(head.digest, DigestRecord(blob: id, references: references))
             state.blobCount &+= 1
             state.storedBytes &+= head.storedLength
+            state.compressionGain &+= head.compressionGain
             guard head.location == .file else { continue }
             var corrected = head
             let isPublished = try FileSystem.status(Layout.blob(head.digest), in: files.blobs) != nil

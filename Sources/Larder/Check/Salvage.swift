@@ -178,7 +178,7 @@ struct Salvage {
             guard key.count == 8, key.field(0, as: UInt64.self) < Repair.numberLimit, let head = BlobRecord(value),
                 !head.isDamaged
             else { return false }
-            if head.location == .inline { return Digest.of(BlobRecord.inlineBytes(value)) == head.digest }
+            if head.location == .inline { return head.matches(inline: BlobRecord.inlineBytes(value)) }
             if head.epoch < 1 << 53 { fallback.epoch = max(fallback.epoch, head.epoch) }
             return true
         case "meta": return !key.elementsEqual(Index.stateKey) && value.count == 2

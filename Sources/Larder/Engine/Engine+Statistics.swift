@@ -32,6 +32,7 @@ extension Engine {
                 blobCount: Int(clamping: state.blobCount),
                 logicalBytes: ByteCount(Int64(clamping: state.logicalBytes)),
                 storedBytes: ByteCount(Int64(clamping: state.storedBytes)),
+                compressionGain: ByteCount(Int64(clamping: state.compressionGain)),
                 allocatedBytes: ByteCount(data + lock + small + transient + state.fileAllocated.asBytes),
                 indexBytes: ByteCount(data),
                 liveIndexBytes: ByteCount(Int64(live * index.environment.pageSize)),

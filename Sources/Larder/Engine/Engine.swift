@@ -86,6 +86,7 @@ final class Engine: EnginePart, @unchecked Sendable {
     func close() throws {
         guard context.markClosed() else { return }
         defer {
+            tier.removeAll()
             index.environment.close()
             presence.release()
         }

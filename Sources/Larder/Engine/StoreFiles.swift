@@ -106,7 +106,7 @@ struct StoreFiles: Sendable {
         guard names.count > 1 else { return names.first }
         return try names.first { name in
             guard let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY) else { return false }
-            return try Digest.of(file, length: head.storedLength) == head.digest
+            return try head.matches(file)
         }
     }
 

@@ -2,8 +2,8 @@
 public enum BodyEncoding: UInt8, Sendable, Hashable {
     /// The body itself.
     case identity = 0
-    /// zlib's deflate (RFC 1950). Reserved: this version writes `identity` only.
-    case deflate = 1
+    /// A gzip member (RFC 1952); see `Compression`.
+    case gzip = 1
     /// A part of the body, in ranges: the body is in progress.
     case partial = 2
 }

@@ -4,8 +4,17 @@ import SystemPackage
 ///
 /// Four lines of text: `larder`, `format <number>`, `store <32 hex>`, and an empty one at the end.
 struct FormatFile: Sendable, Equatable {
-    /// The version this code writes. Versions 1 up to it are read.
+    /// The version this code writes at first. Those from 1 on are read.
     static let currentVersion = 4
+
+    /// What a store may hold beside that. The first use of it raises the version of the store.
+    enum Feature: Int {
+        /// Bodies that are stored compressed.
+        case compression = 5
+    }
+
+    /// The newest version that is read.
+    static let newestVersion = Feature.compression.rawValue
     private static let magic = "larder"
 
     var version: Int
@@ -16,10 +25,11 @@ struct FormatFile: Sendable, Equatable {
     /// The same store in the format that this code writes.
     var upgraded: FormatFile { FormatFile(version: Self.currentVersion, storeID: storeID) }
 
-    static func fresh() -> FormatFile {
+    /// For a store of a new name.
+    static func fresh(_ version: Int = currentVersion) -> FormatFile {
         var generator = SystemRandomNumberGenerator()
         let id = Layout.hex(generator.next(), width: 16) + Layout.hex(generator.next(), width: 16)
-        return FormatFile(version: currentVersion, storeID: id)
+        return FormatFile(version: version, storeID: id)
     }
 
     /// Reads the file's text. Throws `formatMismatch` for another program's file and for a newer format.
@@ -29,7 +39,7 @@ struct FormatFile: Sendable, Equatable {
         let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0] == Self.magic, lines[1].hasPrefix("format "), lines[2].hasPrefix("store "),
             let version = Int(lines[1].dropFirst(7)), version > 0, lines[3].isEmpty,
-            version > Self.currentVersion || Self.isStoreID(lines[2].dropFirst(6))
+            version > Self.newestVersion || Self.isStoreID(lines[2].dropFirst(6))
         else {
             if hasIndex {
                 throw LarderError(
@@ -41,10 +51,10 @@ struct FormatFile: Sendable, Equatable {
                 "\(path) is not the format file of a Larder store: choose another directory. If this is a store whose file was damaged",
                 remedy: .rebuildIndex, path: path)
         }
-        guard version <= Self.currentVersion else {
+        guard version <= Self.newestVersion else {
             throw LarderError(
                 .formatMismatch,
-                "\(path) says format \(version), newer than format \(Self.currentVersion) that this version of Larder "
+                "\(path) says format \(version), newer than format \(Self.newestVersion) that this version of Larder "
                     + "knows: upgrade Larder, or use another directory; nothing was changed",
                 path: path)
         }
@@ -60,7 +70,17 @@ struct FormatFile: Sendable, Equatable {
     static func isNewer(_ contents: String) -> Bool {
         let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count > 1, lines[0] == magic, lines[1].hasPrefix("format ") else { return false }
-        return Int(lines[1].dropFirst(7)).map { $0 > currentVersion } ?? false
+        return Int(lines[1].dropFirst(7)).map { $0 > newestVersion } ?? false
+    }
+
+    /// Makes sure that only code that knows a feature opens the store from now on. Call it under the writer lock,
+    /// before the index has anything of it.
+    static func require(_ feature: Feature, in root: Directory) throws {
+        let bytes = try FileSystem.contents(Layout.format, in: root, limit: 256) ?? []
+        let current = try FormatFile(
+            contents: String(decoding: bytes, as: UTF8.self), path: root.path(of: Layout.format), hasIndex: true)
+        guard current.version < feature.rawValue else { return }
+        try Creation.replace(FormatFile(version: feature.rawValue, storeID: current.storeID), in: root)
     }
 
     private init(version: Int, storeID: String) {

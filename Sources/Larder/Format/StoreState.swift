@@ -16,6 +16,8 @@ struct StoreState: Equatable, Sendable {
     var fileCount: UInt64 = 0
     /// Number of embedded bodies to which their digest does not lead; see `Index+Strays`.
     var strayCount: UInt64 = 0
+    /// Sum over blobs of the bytes that compression saves.
+    var compressionGain: UInt64 = 0
     // Next numbers.
     var nextID: UInt64 = 1
     var nextStamp: UInt64 = 1
@@ -35,26 +37,31 @@ struct StoreState: Equatable, Sendable {
     var boot: UInt64 = 0
     var budget = Budget()
 
-    static let format: UInt32 = 3
-    private static let length = 21 * 8
-    /// Format 2 has no strays.
+    /// Written where compression saves something: a store without compressed bodies stays one of the version before.
+    static let format: UInt32 = 4
+    private static let length = 22 * 8
+    /// Format 3 has no gain of compression.
+    private static let length3 = 21 * 8
+    /// Format 2 has no strays, either.
     private static let length2 = 20 * 8
     /// Format 1 has no seal and no offset of the clock, either.
     private static let length1 = 19 * 8
 
     var bytes: [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
-            let raw = UnsafeMutableRawBufferPointer(buffer)
+        let length = compressionGain > 0 ? Self.length : Self.length3
+        return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            let raw = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<length])
             let fields: [UInt64] = [
-                UInt64(Self.format), entryCount, blobCount, logicalBytes, storedBytes, fileAllocated, fileCount, nextID,
+                UInt64(compressionGain > 0 ? Self.format : 3), entryCount, blobCount, logicalBytes, storedBytes,
+                fileAllocated, fileCount, nextID,
                 nextStamp, epoch, syncedEpoch, suspectFrom, suspectTo, boot, UInt64(bitPattern: clock),
                 UInt64(bitPattern: budget.bytes.bytes), UInt64(clamping: budget.entries),
                 UInt64(bitPattern: budget.largestEntry.bytes), UInt64(bitPattern: budget.freeDiskFloor.bytes),
-                UInt64(bitPattern: clockOffset), strayCount,
+                UInt64(bitPattern: clockOffset), strayCount, compressionGain,
             ]
-            for (index, field) in fields.enumerated() { raw.setField(index * 8, field) }
+            for (index, field) in fields.prefix(length / 8).enumerated() { raw.setField(index * 8, field) }
             raw.setField(4, Self.seal(UnsafeRawBufferPointer(raw)))
-            count = Self.length
+            count = length
         }
     }
 
@@ -65,6 +72,7 @@ struct StoreState: Equatable, Sendable {
         switch format {
         case 1: guard raw.count == Self.length1, seal == 0 else { return nil }
         case 2: guard raw.count == Self.length2, seal == Self.seal(raw) else { return nil }
+        case 3: guard raw.count == Self.length3, seal == Self.seal(raw) else { return nil }
         case Self.format: guard raw.count == Self.length, seal == Self.seal(raw) else { return nil }
         default: return nil
         }
@@ -91,6 +99,7 @@ struct StoreState: Equatable, Sendable {
         budget.freeDiskFloor = ByteCount(Int64(bitPattern: field(18)))
         if format >= 2 { clockOffset = Int64(bitPattern: field(19)) }
         if format >= 3 { strayCount = field(20) }
+        if format >= 4 { compressionGain = field(21) }
     }
 
     /// CRC-32 of the fields: a flipped bit of the budget would otherwise empty the store, and one of the clock expire

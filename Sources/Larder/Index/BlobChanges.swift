@@ -121,7 +121,12 @@ final class BlobChanges {
         head.storedLength = put.length
         switch put.body {
         case .content: preconditionFailure("content is shared, not stored")
-        case .inline(let body):
+        case .inline(let bytes):
+            var body = bytes
+            if let member = put.compressed?.value {
+                body = member
+                try noteCompressed(&head, length: member.count)
+            }
             let count = BlobRecord.inlineLength + body.count
             let fill: (UnsafeMutableRawBufferPointer) -> Void = { raw in
                 head.write(to: raw)
@@ -138,6 +143,7 @@ final class BlobChanges {
                 head.encoding = .partial
                 head.storedLength = UInt64(progress.ranges.end)
             }
+            if file.encoding == .gzip { try noteCompressed(&head, length: Int(file.length)) }
             head.location = .file
             head.allocated = UInt64(file.allocated)
             head.epoch = tally.state.epoch
@@ -152,6 +158,14 @@ final class BlobChanges {
         }
         tally.state.blobCount &+= 1
         tally.state.storedBytes &+= head.storedLength
+        tally.state.compressionGain &+= head.compressionGain
+    }
+
+    /// Code that does not know compressed bodies must not open the store from now on.
+    private func noteCompressed(_ head: inout BlobRecord, length: Int) throws {
+        head.encoding = .gzip
+        head.storedLength = UInt64(length)
+        try FormatFile.require(.compression, in: files.root)
     }
 
     /// Gives a body file the row that it has until a checkpoint has synced it and its name.
@@ -163,6 +177,7 @@ final class BlobChanges {
     private func uncount(_ head: BlobRecord) {
         tally.state.blobCount &-= 1
         tally.state.storedBytes &-= head.storedLength
+        tally.state.compressionGain &-= head.compressionGain
         if head.location == .file {
             tally.state.fileAllocated &-= head.allocated
             tally.state.fileCount &-= 1

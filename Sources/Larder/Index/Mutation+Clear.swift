@@ -54,6 +54,7 @@ extension Mutation {
         state.blobCount = 0
         state.logicalBytes = 0
         state.storedBytes = 0
+        state.compressionGain = 0
         state.fileAllocated = 0
         state.fileCount = 0
         state.strayCount = 0

@@ -19,6 +19,8 @@ extension Body {
             return try withExtendedLifetime(descriptor) {
                 try body(FileDescriptor(rawValue: descriptor.raw), 0..<length.bytes)
             }
+        case .compressed:
+            return try Body(try bytes()).withFileRange(body)
         case .memory(let bytes):
             let raw = bytes.withUnsafeBytes { clarder_memory_file($0.baseAddress, $0.count) }
             if raw < 0 { throw LarderError.system("memfd_create", errno, path: nil) }

@@ -2,11 +2,14 @@ import SystemPackage
 
 /// The bytes of an entry as they were when it was looked up: later changes of the entry do not affect them.
 ///
-/// A small body is in memory. A large one is an open file, so keeping a body keeps a descriptor open.
+/// A small body is in memory. A large one is an open file, so keeping a body keeps a descriptor open. One that is
+/// stored compressed is decompressed as it is read: reads in order do so once, and a read of what is behind starts
+/// over.
 public struct Body: Sendable {
     enum Storage: Sendable {
         case memory([UInt8])
         case file(OwnedDescriptor, BodyPlace)
+        case compressed(CompressedBody)
     }
 
     let storage: Storage
@@ -23,6 +26,11 @@ public struct Body: Sendable {
         self.length = length
     }
 
+    init(compressed body: CompressedBody) {
+        storage = .compressed(body)
+        length = ByteCount(body.length)
+    }
+
     /// SHA-256 of a body that is in memory.
     var digestInMemory: Digest {
         guard case .memory(let bytes) = storage else { preconditionFailure("the body is a file") }
@@ -35,6 +43,7 @@ public struct Body: Sendable {
         switch storage {
         case .memory(let bytes): return bytes
         case .file(_, let place): return place.hold(try bytes(in: 0..<length.bytes))
+        case .compressed(let body): return body.place.hold(try bytes(in: 0..<length.bytes))
         }
     }
 
@@ -55,6 +64,13 @@ public struct Body: Sendable {
                 let target = UnsafeMutableRawBufferPointer(
                     rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
                 try read(descriptor, place, into: target, at: range.lowerBound)
+                count = range.count
+            }
+        case .compressed(let body):
+            return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+                let target = UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
+                try body.read(into: target, at: range.lowerBound)
                 count = range.count
             }
         }
@@ -78,6 +94,7 @@ public struct Body: Sendable {
         case .file(_, let place) where count == length.bytes && place.holds(length):
             try bytes().withUnsafeBytes { target.copyMemory(from: $0) }
         case .file(let descriptor, let place): try read(descriptor, place, into: target, at: start)
+        case .compressed(let body): try body.read(into: target, at: start)
         }
         return count
     }

@@ -302,9 +302,22 @@ public final class BodyWriter: @unchecked Sendable {
         guard var file else { return store.makePut(key, digest, UInt64(length), .inline(memory), options) }
         file.length = length
         let writing = try store.writing()
+        if let member = try compressed(file, key, writing) {
+            // What reads the writer keeps the first file.
+            writing.staged.discard(file)
+            return store.makePut(key, digest, UInt64(length), .staged(member), options)
+        }
         try writing.stager.settle(&file, isDurable: store.isDurable(options))
         lock.locked { self.file = file }
         return store.makePut(key, digest, UInt64(length), .staged(file), options)
+    }
+
+    /// A file with what was written, if that is to be stored compressed.
+    private func compressed(_ file: StagedFile, _ key: Key, _ writing: Engine.Writing) throws -> StagedFile? {
+        guard store.compression(options).tries(Int(clamping: length)) else { return nil }
+        let body = try bytes(in: 0..<length)
+        guard body.count == length else { return nil }
+        return try body.withUnsafeBytes { try store.stageCompressed($0, key, options, writing) }
     }
 
     /// What was written stays readable. Call it under `lock`.

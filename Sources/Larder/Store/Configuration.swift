@@ -3,10 +3,10 @@ import Logging
 /// The settings with which a store is opened. Behaviour first, then performance.
 ///
 /// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version`,
-/// `inlineThreshold` and `embeddingThreshold`; events reach the observers and loggers of all; the latest `budget`
-/// applies. `isReadOnly`, `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`,
-/// `keepsBodiesInMemory`, `memoryCountLimit`, `watermarks` and `indexMapSize` are shared: an open that asks for other
-/// values is refused (`locked`).
+/// `inlineThreshold`, `embeddingThreshold` and `compression`; events reach the observers and loggers of all; the latest
+/// `budget` applies. `isReadOnly`, `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`,
+/// `memoryLimit`, `keepsBodiesInMemory`, `memoryCountLimit`, `watermarks` and `indexMapSize` are shared: an open that
+/// asks for other values is refused (`locked`).
 public struct Configuration: Sendable {
     // MARK: Behaviour
 
@@ -58,6 +58,8 @@ public struct Configuration: Sendable {
     /// (`putByContent(_:_:)`). 0 ... 2 KiB, as far as it fits half a page of the index with key, tags and metadata.
     /// Default: 512 bytes. 0: none is. May differ from open to open.
     public var embeddingThreshold: ByteCount = 512
+    /// Whether bodies are stored compressed that are put without a choice of their own. Default: off.
+    public var compression = Compression.off
     /// How long a relaxed put may wait for others to share its commit: this long when the store is idle, up to ten
     /// times as long while commits take long. A longer delay means fewer syncs; a shorter one means that a crash loses
     /// less. Default: 10 ms.
@@ -79,7 +81,8 @@ public struct Configuration: Sendable {
     public var memoryLimit = ByteCount.mebibytes(16)
     /// Whether bodies that were read whole stay in memory, within `memoryLimit`. One that lies in a file, or has 16 KiB
     /// and more in the index, is then returned by `get` without a file, a read or a copy. Each is compared with its
-    /// digest when it is taken in. Default: false, as the system's page cache has them, too.
+    /// digest when it is taken in. None stays with `Verification.always`. Default: false, as the system's page cache
+    /// has them, too.
     public var keepsBodiesInMemory = false
     /// How many bodies and decoded values that memory holds at most; 1 or more. Default: 65,536.
     public var memoryCountLimit = 65_536

@@ -14,6 +14,8 @@ public struct PutOptions: Sendable, Hashable {
     public var isPinned: Bool
     /// The durability of the put. Nil: the store's default. An entry of policy `memoryOnly` cannot be `durable`.
     public var durability: Durability?
+    /// Whether the body is stored compressed. Nil: as `Configuration.compression` says.
+    public var compression: Compression?
     /// For the modules of Larder, and entries that have such names already.
     package var mayUseReservedNames = false
     /// The body is not embedded, however small: other entries are put with its digest later.
@@ -27,9 +29,10 @@ public struct PutOptions: Sendable, Hashable {
     ///   - metadata: the caller's own bytes, at most 1 MiB. Default: none.
     ///   - isPinned: true keeps the entry out of displacement. Default: false.
     ///   - durability: the durability of the put. Nil (the default): as `Configuration.durability` says.
+    ///   - compression: whether the body is stored compressed. Nil (the default): as `Configuration.compression` says.
     public init(
         lifetime: Lifetime = .standard, storagePolicy: StoragePolicy = .permanent, tags: [String] = [],
-        metadata: [UInt8] = [], isPinned: Bool = false, durability: Durability? = nil
+        metadata: [UInt8] = [], isPinned: Bool = false, durability: Durability? = nil, compression: Compression? = nil
     ) {
         self.lifetime = lifetime
         self.storagePolicy = storagePolicy
@@ -37,6 +40,7 @@ public struct PutOptions: Sendable, Hashable {
         self.metadata = metadata
         self.isPinned = isPinned
         self.durability = durability
+        self.compression = compression
     }
 
     /// These options, for an entry with reserved names.

@@ -10,6 +10,8 @@ public struct Statistics: Sendable, Hashable {
     public var logicalBytes: ByteCount
     /// Sum over different bodies of the bytes stored for them.
     public var storedBytes: ByteCount
+    /// Bytes that compression saves: summed over different bodies, their lengths less what is stored for them.
+    public var compressionGain: ByteCount
     /// `st_blocks` x 512 summed over every regular file of the store's directory.
     public var allocatedBytes: ByteCount
     /// The part of these bytes that the index takes, inline bodies included.
@@ -35,8 +37,10 @@ public struct Statistics: Sendable, Hashable {
     /// The activity of all processes on the store: hits, misses, puts, displacement, failures, latencies.
     public var counters = StoreCounters()
 
-    /// Bytes that sharing bodies saves: `logicalBytes` less `storedBytes`.
-    package var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }
+    /// Bytes that sharing bodies saves.
+    package var savedBytes: ByteCount {
+        ByteCount(logicalBytes.bytes - storedBytes.bytes - compressionGain.bytes)
+    }
 }
 
 /// What the memory above the disk holds beside entries of policy `memoryOnly`, and how often something was found there,

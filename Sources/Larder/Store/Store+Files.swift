@@ -112,6 +112,8 @@ extension Store {
                 try FileSystem.write(target, bytes, at: 0, path: temporary)
             case .file(let source, let place):
                 try FileTransfer.copy(source, place.path, to: target, temporary, entry.body.length.bytes)
+            case .compressed:
+                try FileSystem.write(target, try entry.body.bytes(), at: 0, path: temporary)
             }
             try place(temporary, at: path, key)
         } catch {

@@ -35,9 +35,7 @@ extension Store {
         guard options.storagePolicy != .memoryOnly, body.count > limit ?? inlineLimit(budget) else {
             return makePut(key, digest, UInt64(body.count), .inline(body), options)
         }
-        let file = try body.withUnsafeBytes { bytes in
-            try writing.stager.stage(bytes, for: key, isDurable: isDurable(options))
-        }
+        let file = try body.withUnsafeBytes { try stage($0, key, options, writing) }
         return makePut(key, digest, UInt64(body.count), .staged(file), options)
     }
 
@@ -59,9 +57,31 @@ extension Store {
             case .known(let digest): BodyDigest(digest)
             case .computed(let declared): try BodyDigest(Digest.of(body)).requiring(declared, of: key)
             }
-        let file = try writing.stager.stage(body, for: key, isDurable: isDurable(options))
+        let file = try stage(body, key, options, writing)
         return makePut(key, digest, UInt64(body.count), .staged(file), options)
     }
+
+    /// A file in `staging/` with a body, compressed if that is asked for and saves enough.
+    private func stage(
+        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ writing: Engine.Writing
+    ) throws -> StagedFile {
+        if let file = try stageCompressed(body, key, options, writing) { return file }
+        return try writing.stager.stage(body, for: key, isDurable: isDurable(options))
+    }
+
+    /// As above; nil if the body is to be stored as it is.
+    func stageCompressed(
+        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ writing: Engine.Writing
+    ) throws -> StagedFile? {
+        guard compression(options).tries(body.count), let member = GzipWriter.compressed(body) else { return nil }
+        var file = try member.withUnsafeBytes {
+            try writing.stager.stage($0, for: key, isDurable: isDurable(options))
+        }
+        file.encoding = .gzip
+        return file
+    }
+
+    func compression(_ options: PutOptions) -> Compression { options.compression ?? configuration.compression }
 
     /// A put of any of the forms a body is passed in.
     func makePut(
@@ -97,12 +117,16 @@ extension Store {
         progress: EntryRecord.Progress? = nil, completesPartial: Bool = false
     ) -> PendingPut {
         let now = engine.clock.advance()
+        var compressed: CompressedForm?
+        if case .inline(let bytes) = body, options.storagePolicy != .memoryOnly {
+            compressed = CompressedForm.of(bytes, compression(options))
+        }
         return PendingPut(
             key: key, digest: digest, length: length, body: body, options: options, stored: now,
             expires: configuration.expiry(options.lifetime, at: now), version: version ?? 0,
             session: engine.writing?.lock.instance ?? 0, isDurable: isDurable(options), uptime: engine.uptime.uptime(),
             owner: handle, progress: progress, completesPartial: completesPartial,
-            isEmbeddable: !options.isShared && configuration.embeds(length))
+            isEmbeddable: !options.isShared && configuration.embeds(length), compressed: compressed)
     }
 
     // MARK: Checks

@@ -19,25 +19,36 @@ final class GuardedMemory {
 
     deinit { space.deallocate() }
 
+    /// A copy of the bytes; nil if some of them cannot be read.
+    func copy(of bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+        var copy: [UInt8] = []
+        return visit(bytes) { copy.append(contentsOf: $0) } ? copy : nil
+    }
+
     /// The digest of the bytes; nil if some of them cannot be read.
     func digest(of bytes: UnsafeRawBufferPointer) -> Digest? {
         var hash = IncrementalDigest()
+        return visit(bytes) { hash.update($0) } ? hash.finalize() : nil
+    }
+
+    /// False if some of them cannot be read.
+    private func visit(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
         var rest = bytes
         while !rest.isEmpty {
             // A pipe that is empty takes this much without waiting (pipe(7): 64 KiB).
             let count = write(output.raw, rest.baseAddress, min(rest.count, space.count))
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return nil }
+            guard count > 0 else { return false }
             var done = 0
             while done < count {
                 let got = read(input.raw, space.baseAddress, count - done)
                 if got < 0, errno == EINTR { continue }
-                guard got > 0 else { return nil }
-                hash.update(UnsafeRawBufferPointer(rebasing: space[..<got]))
+                guard got > 0 else { return false }
+                body(UnsafeRawBufferPointer(rebasing: space[..<got]))
                 done += got
             }
             rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         }
-        return hash.finalize()
+        return true
     }
 }

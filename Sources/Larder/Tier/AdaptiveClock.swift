@@ -38,6 +38,8 @@ struct AdaptiveClock<Key: Hashable, Value> {
     /// The most that all values may cost.
     private(set) var capacity: Int
     private let countLimit: Int
+    /// Values that have gone, for the caller to release: not under its lock, as that may run code of theirs.
+    private var gone: [Value] = []
 
     /// - Parameters:
     ///   - capacity: the most that all values may cost.
@@ -52,6 +54,12 @@ struct AdaptiveClock<Key: Hashable, Value> {
     /// How many there are.
     var count: Int { list(.recent).count + list(.frequent).count }
 
+    /// The values that have gone since the last call.
+    mutating func takeGone() -> [Value] {
+        defer { gone = [] }
+        return gone
+    }
+
     /// The value under a key, which counts as a use.
     mutating func value(for key: Key) -> Value? {
         guard let position = positions[key], let value = nodes[position].value else { return nil }
@@ -63,22 +71,25 @@ struct AdaptiveClock<Key: Hashable, Value> {
     /// capacity is not taken.
     mutating func insert(_ value: Value, for key: Key, cost: Int) {
         let cost = max(cost, 1)
-        guard cost <= capacity / 4 else { return remove(key) }
+        guard cost <= capacity / 4 else {
+            gone.append(value)
+            return remove(key)
+        }
         var ring = Ring.recent
         if let position = positions[key] {
             switch nodes[position].ring {
             case .recent: ring = .recent
             case .frequent: ring = .frequent
             case .recentGone:
-                target = min(capacity, target + cost * ratio(.frequentGone, .recentGone))
+                target = min(capacity, target + step(cost, .frequentGone, .recentGone))
                 ring = .frequent
             case .frequentGone:
-                target = max(0, target - cost * ratio(.recentGone, .frequentGone))
+                target = max(0, target - step(cost, .recentGone, .frequentGone))
                 ring = .frequent
             }
             drop(position)
         }
-        while self.cost + cost > capacity || count >= countLimit { letGo() }
+        while self.cost > capacity - cost || count >= countLimit { letGo() }
         append(Node(key: key, value: value, cost: cost, ring: ring))
         boundKeys()
     }
@@ -105,14 +116,38 @@ struct AdaptiveClock<Key: Hashable, Value> {
         target = min(target, self.capacity)
         while cost > self.capacity { letGo() }
         boundKeys()
+        compact()
+    }
+
+    /// Gives back the places of what has gone, where that is most of them.
+    private mutating func compact() {
+        guard nodes.count > 1024, free.count > nodes.count / 2 else { return }
+        var other = AdaptiveClock(capacity: capacity, count: countLimit)
+        other.target = target
+        other.gone = gone
+        for list in lists {
+            var position = list.first
+            while position >= 0 {
+                other.append(nodes[position])
+                position = nodes[position].next
+            }
+        }
+        self = other
     }
 
     /// Forgets everything.
     mutating func removeAll() {
+        let values = gone + nodes.compactMap(\.value)
         self = AdaptiveClock(capacity: capacity, count: countLimit)
+        gone = values
     }
 
-    private func ratio(_ other: Ring, _ own: Ring) -> Int { max(1, list(other).cost / max(1, list(own).cost)) }
+    /// By how much the target moves: the more, the less of what is gone is the clock's own.
+    private func step(_ cost: Int, _ other: Ring, _ own: Ring) -> Int {
+        let ratio = max(1, list(other).cost / max(1, list(own).cost))
+        let (step, isOverflow) = cost.multipliedReportingOverflow(by: ratio)
+        return isOverflow ? capacity : min(step, capacity)
+    }
 
     /// One value goes, and leaves its key.
     private mutating func letGo() {
@@ -124,7 +159,7 @@ struct AdaptiveClock<Key: Hashable, Value> {
                 nodes[position].isUsed = false
                 link(position, .frequent)
             } else {
-                nodes[position].value = nil
+                release(position)
                 link(position, isRecent ? .recentGone : .frequentGone)
                 return
             }
@@ -172,8 +207,14 @@ struct AdaptiveClock<Key: Hashable, Value> {
     private mutating func drop(_ position: Int) {
         unlink(position)
         positions[nodes[position].key] = nil
-        nodes[position].value = nil
+        release(position)
         free.append(position)
+    }
+
+    private mutating func release(_ position: Int) {
+        guard let value = nodes[position].value else { return }
+        gone.append(value)
+        nodes[position].value = nil
     }
 
     private mutating func link(_ position: Int, _ ring: Ring) {

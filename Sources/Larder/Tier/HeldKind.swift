@@ -63,9 +63,9 @@ extension Store {
         } ?? false
     }
 
-    /// What was made of the body with a digest, if it is held.
+    /// What was made of the body with a digest, if it is held. For a look that follows `visitHeld`, which has counted.
     package func held<Value>(_ kind: HeldKind<Value>, of digest: Digest) -> Value? {
-        engine.bodies.held(kind, digest)
+        engine.bodies.held(kind, digest, isCounted: false)
     }
 
     /// Logs why nothing can be made of the body of an entry.
@@ -74,7 +74,7 @@ extension Store {
             "the body is not a value of the type", metadata: ["error": "\(error)", "key": "\(key)", "type": "\(type)"])
     }
 
-    /// Holds what was made of a body in memory, if there is room for it.
+    /// Holds what was made of a body in memory, if there is room for it, and bodies are not verified at each read.
     /// - Parameters:
     ///   - digest: of the body, which was compared with it.
     ///   - cost: bytes of memory that it takes, about.

@@ -13,7 +13,7 @@ final class MemoryTier: Sendable {
         let kind: Int
     }
 
-    private enum Held: Sendable {
+    fileprivate enum Held: Sendable {
         case bytes([UInt8])
         case value(any Sendable)
     }
@@ -46,6 +46,8 @@ final class MemoryTier: Sendable {
     ///   - limit: bytes that it holds at most, with what entries of policy `memoryOnly` take; 0 holds nothing.
     ///   - configuration: of the store.
     init(_ limit: Int, _ configuration: Configuration) {
+        // Sums of costs do not overflow. Where each body is compared with its digest, nothing is found here.
+        let limit = configuration.verification == .always ? 0 : min(limit, Int.max / 8)
         self.limit = limit
         keepsBodies = configuration.keepsBodiesInMemory
         heedsPressure = configuration.heedsMemoryPressure
@@ -66,7 +68,9 @@ final class MemoryTier: Sendable {
 
     /// True if what is made of a body of that length may be held.
     @inline(__always)
-    func fits(_ length: UInt64) -> Bool { length + UInt64(Self.overhead) <= UInt64(limit / 4) }
+    func fits(_ length: UInt64) -> Bool {
+        limit / 4 >= Self.overhead && length <= UInt64(limit / 4 - Self.overhead)
+    }
 
     /// The body with a digest.
     func bytes(of digest: Digest) -> [UInt8]? {
@@ -98,8 +102,11 @@ final class MemoryTier: Sendable {
     }
 
     /// What was made of the body with a digest.
-    func value<Value>(_ kind: HeldKind<Value>, of digest: Digest) -> Value? {
-        guard case .value(let value)? = find(Name(digest: digest, kind: kind.number)) else { return nil }
+    /// - Parameter isCounted: false for a look that follows another one.
+    func value<Value>(_ kind: HeldKind<Value>, of digest: Digest, isCounted: Bool = true) -> Value? {
+        guard case .value(let value)? = find(Name(digest: digest, kind: kind.number), isCounted: isCounted) else {
+            return nil
+        }
         return value as? Value
     }
 
@@ -109,11 +116,13 @@ final class MemoryTier: Sendable {
         insert(.value(value), Name(digest: digest, kind: kind.number), cost: cost)
     }
 
-    /// True if a value is to be made now: it was asked for in this way before, not long ago, and no one makes it.
+    /// True if a value is to be made now: it was asked for in this way before, not long ago, no one makes it, and few
+    /// others are being made.
     func beginMaking<Value>(_ kind: HeldKind<Value>, of digest: Digest, cost: Int) -> Bool {
         let name = Name(digest: digest, kind: kind.number)
         return state.withLock {
-            $0.clock.wasAsked(for: name, cost: cost + Self.overhead) && $0.making.insert(name).inserted
+            $0.clock.wasAsked(for: name, cost: cost + Self.overhead) && $0.making.count < Self.mostMade
+                && $0.making.insert(name).inserted
         }
     }
 
@@ -125,29 +134,52 @@ final class MemoryTier: Sendable {
     // MARK: Room
 
     private static let mostNames = 1024
+    /// Threads that wait for disks have other work, too.
+    private static let mostMade = 4
 
     /// Bytes that what is held takes beside itself, about, with the keys of what has gone.
     private static let overhead = 320
 
     /// Leaves memory to entries of policy `memoryOnly`: `bytes` in all.
-    func leave(_ bytes: Int) {
+    /// - Returns: what has to go, for the caller to release when it holds no lock.
+    func leave(_ bytes: Int) -> Released {
         state.withLock { state in
             state.taken = bytes
             state.bound(limit)
+            return Released(values: state.clock.takeGone())
         }
+    }
+
+    /// What is not held any more. Its release may run code of the program's.
+    struct Released: Sendable {
+        fileprivate let values: [Held]
     }
 
     /// The system is short of memory: lets go of half of what is held. The rest of the allowance comes back by and by.
     func shrink() {
-        state.withLock { state in
+        let gone: [Held] = state.withLock { state in
             // System and cgroup tell of the same.
-            if state.allowance < limit, clock.uptime() &- state.shrunk < Self.pause / 10 { return }
-            state.allowance = max(state.clock.cost / 2, limit / 64)
+            if state.allowance < limit, clock.uptime() &- state.shrunk < Self.pause / 10 { return [] }
+            state.allowance = min(limit, max(state.clock.cost / 2, min(limit / 64, Self.leastAllowance)))
             state.shrunk = clock.uptime()
             state.bound(limit)
+            return state.clock.takeGone()
         }
+        // Not under the lock.
+        _ = gone
     }
 
+    /// Lets go of everything: the store is closed.
+    func removeAll() {
+        let gone: [Held] = state.withLock { state in
+            state.clock.removeAll()
+            return state.clock.takeGone()
+        }
+        // Not under the lock.
+        _ = gone
+    }
+
+    private static let leastAllowance = 1 << 20
     /// For how long the allowance stays as it is after it was changed.
     private static let pause: UInt64 = 10_000_000_000
 
@@ -159,9 +191,10 @@ final class MemoryTier: Sendable {
         }
     }
 
-    private func find(_ name: Name) -> Held? {
+    private func find(_ name: Name, isCounted: Bool = true) -> Held? {
         state.withLock { state in
             let found = state.clock.value(for: name)
+            if !isCounted { return found }
             if found == nil { state.misses &+= 1 } else { state.hits &+= 1 }
             return found
         }
@@ -169,7 +202,7 @@ final class MemoryTier: Sendable {
 
     private func insert(_ held: Held, _ name: Name, cost: Int) {
         guard cost >= 0, fits(UInt64(cost)) else { return }
-        let isFirst = state.withLock { state in
+        let (isFirst, gone) = state.withLock { state -> (Bool, [Held]) in
             if state.allowance < limit, clock.uptime() &- state.shrunk > Self.pause {
                 state.allowance = min(limit, 2 * state.allowance)
                 state.shrunk = clock.uptime()
@@ -177,8 +210,10 @@ final class MemoryTier: Sendable {
             }
             state.clock.insert(held, for: name, cost: cost + Self.overhead)
             defer { state.isWatched = true }
-            return !state.isWatched
+            return (!state.isWatched, state.clock.takeGone())
         }
+        // Not under the lock.
+        _ = gone
         if isFirst, heedsPressure { MemoryPressure.shared.watch(self) }
     }
 }

@@ -46,6 +46,9 @@ struct StatCommand: ParsableCommand {
         table.add("logical", Render.exactSize(statistics.logicalBytes))
         table.add("stored", Render.exactSize(statistics.storedBytes))
         table.add("saved by sharing", Render.exactSize(statistics.savedBytes))
+        if statistics.compressionGain > .zero {
+            table.add("saved by compression", Render.exactSize(statistics.compressionGain))
+        }
         table.add("allocated", Render.exactSize(statistics.allocatedBytes))
         table.add("index", "\(Render.exactSize(statistics.indexBytes)), \(statistics.liveIndexBytes) of it in use")
         var limit = Render.exactSize(budget.bytes)

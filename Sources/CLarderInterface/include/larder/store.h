@@ -25,7 +25,10 @@ enum {
      * Not together with LARDER_OPEN_VERIFY_ALWAYS.
      */
     LARDER_OPEN_VERIFY_NEVER = 32,
-    /* Bodies that were read whole stay in memory, in what entries of LARDER_PUT_MEMORY_ONLY leave of memory_limit. */
+    /*
+     * Bodies that larder_read or larder_body_read has read whole stay in memory, in what entries of
+     * LARDER_PUT_MEMORY_ONLY leave of memory_limit. Those that larder_body_bytes maps do not.
+     */
     LARDER_OPEN_KEEP_BODIES = 64
 };
 

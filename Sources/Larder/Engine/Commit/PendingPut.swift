@@ -15,6 +15,8 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     private let bodyDigest: BodyDigest
     let length: UInt64
     let body: Body
+    /// What is stored for a body that is not in a file, if that is shorter.
+    let compressed: CompressedForm?
     let options: PutOptions
     let stored: Timestamp
     let expires: Timestamp
@@ -48,10 +50,12 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     init(
         key: Key, digest: BodyDigest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
         expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64, owner: UInt32,
-        progress: EntryRecord.Progress? = nil, completesPartial: Bool = false, isEmbeddable: Bool = false
+        progress: EntryRecord.Progress? = nil, completesPartial: Bool = false, isEmbeddable: Bool = false,
+        compressed: CompressedForm? = nil
     ) {
         bodyDigest = digest
         self.length = length
+        self.compressed = compressed
         if case .staged(let file) = body {
             self.body = .staged(file.closed)
             reading = EngineMutex(Reading(file: file.descriptor))
@@ -174,7 +178,7 @@ final class PendingPut: PendingChange, @unchecked Sendable {
             key: key, digest: bodyDigest, length: length, body: body ?? self.body, options: options, stored: stored,
             expires: expires ?? self.expires, version: version, session: session, isDurable: isDurable,
             uptime: use?.uptime ?? lastUse, owner: owner, progress: progress, completesPartial: completesPartial,
-            isEmbeddable: isEmbeddable)
+            isEmbeddable: isEmbeddable, compressed: compressed)
         if body == nil, let openFile { copy.reading.withLock { $0.file = openFile } }
         copy.created = created
         copy.isPinned = isPinned ?? self.isPinned

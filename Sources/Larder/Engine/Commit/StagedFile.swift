@@ -3,6 +3,8 @@ struct StagedFile: Sendable {
     let token: StagingToken
     private(set) var descriptor: OwnedDescriptor
     var length: Int64 = 0
+    /// How it holds the body.
+    var encoding = BodyEncoding.identity
     /// What it is charged with, once written; see `Allocation`.
     var allocated: Int64 = 0
     /// Bytes held for it in the ledger.

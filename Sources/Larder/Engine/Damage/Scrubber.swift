@@ -189,7 +189,7 @@ final class Scrubber: EnginePart, @unchecked Sendable {
         if damage.isVerified(id) { return true }
         guard let file = try open(id, head) else { return false }
         tally.compared += 1
-        if try Digest.of(file, length: head.storedLength, pause: pause) == head.digest {
+        if try head.matches(file, pause: pause) {
             damage.noteVerified(id)
             return true
         }

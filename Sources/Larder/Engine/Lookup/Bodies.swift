@@ -36,7 +36,7 @@ final class Bodies: EnginePart {
         guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
         var fault = try files.fault(of: file, head)
         if fault == nil, damage.isDue(head, blob) || found == nil {
-            if try Digest.of(file, length: head.storedLength) == head.digest {
+            if try head.matches(file) {
                 damage.noteVerified(blob)
             } else {
                 fault = "the bytes of the file do not match the digest"
@@ -46,17 +46,37 @@ final class Bodies: EnginePart {
             if mayWait { try damage.quarantine(blob, head, fault) }
             return nil
         }
-        return Body(
-            file: file,
-            at: BodyPlace(
-                directory: files.blobs, name: .digest(head.digest), tier: tier.fits(head.length) ? tier : nil),
-            length: ByteCount(Int64(clamping: head.length)))
+        let place = BodyPlace(
+            directory: files.blobs, name: .digest(head.digest), tier: tier.fits(head.length) ? tier : nil)
+        if head.encoding == .gzip { return try open(compressed: file, at: place, head, blob, mayWait: mayWait) }
+        return Body(file: file, at: place, length: ByteCount(Int64(clamping: head.length)))
+    }
+
+    /// A body that is longer is decompressed when it is read.
+    private static let longestDecompressed: UInt64 = 1 << 20
+
+    /// A short one is decompressed at once, so that damage makes a miss.
+    private func open(
+        compressed file: OwnedDescriptor, at place: BodyPlace, _ head: BlobRecord, _ blob: UInt64, mayWait: Bool
+    ) throws -> Body? {
+        let damage = damage
+        let body = Body(
+            compressed: CompressedBody(file, at: place, length: Int64(clamping: head.length)) {
+                damage.quarantineLater(blob, head, $0)
+            })
+        guard head.length <= Self.longestDecompressed else { return body }
+        if !mayWait { return nil }
+        do {
+            return Body(try body.bytes())
+        } catch let error as LarderError where error.code == .corruption {
+            return nil
+        }
     }
 
     /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.
     @inline(__always)
     func soundBytes(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
-        if head.length >= MemoryTier.leastInlineBytes, tier.holds(head.length) {
+        if head.length >= MemoryTier.leastInlineBytes || head.encoding == .gzip, tier.holds(head.length) {
             if let held = tier.bytes(of: head.digest) { return held }
             return soundCopy(value, head, blob).map { tier.take($0, head.digest) }
         }
@@ -66,17 +86,21 @@ final class Bodies: EnginePart {
     @inline(__always)
     private func soundCopy(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
         let bytes = BlobRecord.inlineBytes(value)
-        if isVerifying, Digest.of(bytes) != head.digest {
-            damage.quarantineLater(blob, head, "the bytes in the index do not match the digest")
-            return nil
+        if head.encoding == .gzip || isVerifying {
+            guard let body = head.body(ofInline: bytes), !isVerifying || Digest.of(body) == head.digest else {
+                damage.quarantineLater(blob, head, "the bytes in the index do not match the digest")
+                return nil
+            }
+            return body
         }
         return Array(bytes)
     }
 
-    /// What was made of the body with a digest; nil where each body is compared with its digest.
+    /// What was made of the body with a digest.
+    /// - Parameter isCounted: false for a look that follows another one.
     @inline(__always)
-    func held<Value>(_ kind: HeldKind<Value>, _ digest: Digest) -> Value? {
-        isVerifying ? nil : tier.value(kind, of: digest)
+    func held<Value>(_ kind: HeldKind<Value>, _ digest: Digest, isCounted: Bool = true) -> Value? {
+        tier.value(kind, of: digest, isCounted: isCounted)
     }
 
     // MARK: Content

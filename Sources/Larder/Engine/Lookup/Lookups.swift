@@ -369,7 +369,8 @@ final class Lookups: EnginePart {
                 return try body(view, bytes)
             }
             guard blob.count >= BlobRecord.inlineLength,
-                blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
+                blob[1] == BlobRecord.Location.inline.rawValue, blob[2] == BodyEncoding.identity.rawValue, blob[3] == 0,
+                view.fits(blob)
             else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
             return try body(view, BlobRecord.inlineBytes(blob))
@@ -386,6 +387,8 @@ final class Lookups: EnginePart {
         guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
         return try read { transaction in
             guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
+            // One without bytes may stand for a missing value, as its tags say.
+            guard view.length > 0 else { return nil }
             let digest: Digest
             if let bytes = view.embedded {
                 digest = Digest.of(bytes)
@@ -459,9 +462,12 @@ final class Lookups: EnginePart {
         case .staged(let file):
             // The file is renamed when the put is committed; its descriptor stays good.
             guard let descriptor = put.openFile else { return nil }
-            body = Body(
-                file: descriptor, at: BodyPlace(directory: files.staging, name: .token(file.token)),
-                length: ByteCount(Int64(clamping: put.length)))
+            let place = BodyPlace(directory: files.staging, name: .token(file.token))
+            let length = Int64(clamping: put.length)
+            body =
+                file.encoding == .gzip
+                ? Body(compressed: CompressedBody(descriptor, at: place, length: length))
+                : Body(file: descriptor, at: place, length: ByteCount(length))
         }
         return Entry(key: put.key, body: body, source: .pending(put, try descriptions.description(of: put)))
     }

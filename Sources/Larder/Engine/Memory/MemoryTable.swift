@@ -102,11 +102,14 @@ final class MemoryTable: Sendable {
 
     /// Changes what there is, and leaves the rest of the memory to the tier.
     private func change<R>(_ body: (inout State) throws -> R) rethrows -> R {
-        try state.withLock { state in
+        // Goes when the lock is free.
+        var released: MemoryTier.Released?
+        defer { withExtendedLifetime(released) {} }
+        return try state.withLock { state in
             let before = state.bytes + state.reserved
             defer {
                 let after = state.bytes + state.reserved
-                if after != before { tier.leave(after) }
+                if after != before { released = tier.leave(after) }
             }
             return try body(&state)
         }

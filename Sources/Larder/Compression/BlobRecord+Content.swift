@@ -1,0 +1,55 @@
+/// What is stored for a blob, compared with its digest.
+extension BlobRecord {
+    /// Bytes that compression saves.
+    var compressionGain: UInt64 { encoding == .gzip && !isDamaged && length > storedLength ? length - storedLength : 0 }
+
+    /// The body of an inline blob; nil if what is stored cannot be decompressed.
+    /// - Parameter stored: `inlineBytes` of its record.
+    func body(ofInline stored: UnsafeRawBufferPointer) -> [UInt8]? {
+        encoding == .gzip ? try? GzipReader.body(of: stored, length: Int(clamping: length)) : Array(stored)
+    }
+
+    /// True if the stored bytes of an inline blob are those of its digest.
+    func matches(inline stored: UnsafeRawBufferPointer) -> Bool {
+        if encoding != .gzip { return Digest.of(stored) == digest }
+        return body(ofInline: stored).map { Digest.of($0) == digest } ?? false
+    }
+
+    /// As above, of bytes that may lie in sectors that cannot be read.
+    func matches(inline stored: UnsafeRawBufferPointer, by memory: GuardedMemory) -> Bool {
+        if encoding != .gzip { return memory.digest(of: stored) == digest }
+        guard let copy = memory.copy(of: stored) else { return false }
+        return copy.withUnsafeBytes { matches(inline: $0) }
+    }
+
+    /// True if a file holds the bytes of the digest.
+    /// - Parameter pause: called between pieces; what it throws is passed on.
+    func matches(_ file: OwnedDescriptor, pause: () throws -> Void = {}) throws -> Bool {
+        guard encoding == .gzip else { return try Digest.of(file, length: storedLength, pause: pause) == digest }
+        guard try FileSystem.status(file, path: nil).size == Int64(clamping: storedLength) else { return false }
+        do {
+            return try digest(ofCompressed: file, pause) == digest
+        } catch is GzipDamage {
+            return false
+        }
+    }
+
+    private func digest(ofCompressed file: OwnedDescriptor, _ pause: () throws -> Void) throws -> Digest {
+        let reader = try GzipReader()
+        var hash = IncrementalDigest()
+        var offset: Int64 = 0
+        let source: GzipReader.Source = { try GzipReader.read(file, &offset, into: $0) }
+        try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { space in
+            while UInt64(reader.position) < length {
+                let part = UnsafeMutableRawBufferPointer(
+                    rebasing: space[..<Int(min(UInt64(space.count), length - UInt64(reader.position)))])
+                let count = try reader.read(into: part, from: source)
+                if count < part.count { throw GzipDamage(description: "it is shorter than the body") }
+                hash.update(UnsafeRawBufferPointer(part))
+                try pause()
+            }
+        }
+        try reader.finish(from: source)
+        return hash.finalize()
+    }
+}
