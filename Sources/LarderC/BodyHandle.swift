@@ -55,11 +55,11 @@ final class BodyHandle: Handled, @unchecked Sendable {
         }
     }
 
-    /// All bytes: those of a file mapped, others copied at the first call.
+    /// All bytes: those of a file mapped, unless it is to stay in memory; others copied at the first call.
     func bytes() throws -> UnsafeRawBufferPointer {
         try given.withLock { given in
             if let bytes = given.bytes { return bytes }
-            let mapped = try body.withFileDescriptor { try map($0.rawValue) }
+            let mapped = body.staysInMemory ? nil : try body.withFileDescriptor { try map($0.rawValue) }
             let bytes = try mapped ?? body.withBytes { span in span.withUnsafeBytes(copied) }
             given.bytes = bytes
             given.isMapped = mapped != nil

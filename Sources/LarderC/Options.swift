@@ -43,11 +43,13 @@ extension Configuration {
             known: [
                 LARDER_OPEN_READ_ONLY, LARDER_OPEN_DURABLE, LARDER_OPEN_OTHER_OWNER, LARDER_OPEN_CHECK_INDEX,
                 LARDER_OPEN_VERIFY_ALWAYS, LARDER_OPEN_VERIFY_NEVER, LARDER_OPEN_KEEP_BODIES,
+                LARDER_OPEN_COMPRESS,
             ])
         isReadOnly = has(flags, LARDER_OPEN_READ_ONLY)
         if has(flags, LARDER_OPEN_DURABLE) { durability = .durable }
         allowsOtherOwner = has(flags, LARDER_OPEN_OTHER_OWNER)
         if has(flags, LARDER_OPEN_CHECK_INDEX) { indexCheck = .always }
+        if has(flags, LARDER_OPEN_COMPRESS) { compression = .trial }
         keepsBodiesInMemory = has(flags, LARDER_OPEN_KEEP_BODIES)
         switch (has(flags, LARDER_OPEN_VERIFY_ALWAYS), has(flags, LARDER_OPEN_VERIFY_NEVER)) {
         case (true, true): throw invalid("LARDER_OPEN_VERIFY_ALWAYS and LARDER_OPEN_VERIFY_NEVER are both set")
@@ -108,12 +110,19 @@ extension PutOptions {
             flags,
             known: [
                 LARDER_PUT_DURABLE, LARDER_PUT_RELAXED, LARDER_PUT_PINNED, LARDER_PUT_SESSION, LARDER_PUT_MEMORY_ONLY,
+                LARDER_PUT_COMPRESS, LARDER_PUT_PLAIN,
             ])
         if has(flags, LARDER_PUT_DURABLE), has(flags, LARDER_PUT_RELAXED) {
             throw invalid("LARDER_PUT_DURABLE and LARDER_PUT_RELAXED are both set")
         }
         if has(flags, LARDER_PUT_SESSION), has(flags, LARDER_PUT_MEMORY_ONLY) {
             throw invalid("LARDER_PUT_SESSION and LARDER_PUT_MEMORY_ONLY are both set")
+        }
+        switch (has(flags, LARDER_PUT_COMPRESS), has(flags, LARDER_PUT_PLAIN)) {
+        case (true, true): throw invalid("LARDER_PUT_COMPRESS and LARDER_PUT_PLAIN are both set")
+        case (true, false): compression = .trial
+        case (false, true): compression = .off
+        case (false, false): break
         }
         if has(flags, LARDER_PUT_DURABLE) { durability = .durable }
         if has(flags, LARDER_PUT_RELAXED) { durability = .relaxed }

@@ -89,7 +89,7 @@ extension Statistics {
             memory_entries: UInt64(clamping: memoryEntryCount), memory_bytes: UInt64(memoryBytes.bytes),
             counted_since: counters.since.microseconds, held_bodies: UInt64(clamping: memoryTier.count),
             held_bytes: UInt64(memoryTier.bytes.bytes), held_hits: UInt64(clamping: memoryTier.hits),
-            held_misses: UInt64(clamping: memoryTier.misses))
+            held_misses: UInt64(clamping: memoryTier.misses), compression_gain: UInt64(compressionGain.bytes))
     }
 }
 

@@ -91,6 +91,30 @@ void test_conditions(void) {
     IS(LARDER_OK, larder_close(store));
 }
 
+void test_compression(void) {
+    larder_store *store = new_store();
+    char *text = malloc(50000);
+    for (int place = 0; place < 50000; place++) text[place] = "a line of text\n"[place % 15];
+    larder_put_options options = LARDER_INIT(larder_put_options);
+    options.flags = LARDER_PUT_COMPRESS | LARDER_PUT_PLAIN;
+    IS(LARDER_INVALID_ARGUMENT, larder_put(store, TEXT("k"), text, 50000, &options, NULL));
+    options.flags = LARDER_PUT_COMPRESS;
+    IS(LARDER_OK, larder_put(store, TEXT("k"), text, 50000, &options, NULL));
+    IS(LARDER_OK, larder_flush(store, 0));
+    larder_statistics statistics = LARDER_INIT(larder_statistics);
+    IS(LARDER_OK, larder_get_statistics(store, &statistics));
+    CHECK(statistics.stored_bytes < 5000 && statistics.stored_bytes + statistics.compression_gain == 50000);
+    larder_body *body;
+    IS(LARDER_OK, larder_get(store, TEXT("k"), 0, &body));
+    const void *bytes;
+    size_t length;
+    IS(LARDER_OK, larder_body_bytes(body, &bytes, &length));
+    CHECK(length == 50000 && memcmp(bytes, text, length) == 0);
+    IS(LARDER_OK, larder_body_release(body));
+    free(text);
+    IS(LARDER_OK, larder_close(store));
+}
+
 void test_batches(void) {
     larder_store *store = new_store();
     larder_batch *batch;

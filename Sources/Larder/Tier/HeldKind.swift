@@ -84,6 +84,12 @@ extension Store {
 }
 
 extension Body {
+    /// True if the body of a file stays in memory once it was read whole.
+    package var staysInMemory: Bool {
+        guard case .file(_, let place) = storage else { return false }
+        return place.holds(length)
+    }
+
     /// Makes a value of the bytes of a body in a file, and holds it in memory, for bodies that are asked for again:
     /// from the second call on within a while, on a thread that may wait for the disk. Does nothing for others.
     /// - Parameter make: gets all bytes. The value takes as much memory as they do.

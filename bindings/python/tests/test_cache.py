@@ -209,3 +209,16 @@ def test_values_stay_in_memory(tmp_path):
         assert cache["k"] == b"y" * 300_000
     with pytest.raises(ValueError):
         Cache(tmp_path / "c", memory=0)
+
+
+def test_values_are_compressed(tmp_path):
+    text = b"a line of text that is there many times\n" * 20_000
+    with Cache(tmp_path / "c", compress=True) as cache:
+        cache["short"], cache["long"] = text[:5_000], text
+        cache.flush(durable=False)
+        assert cache["short"] == text[:5_000] and cache["long"] == text
+        statistics = cache._store.statistics()
+        assert statistics.stored_bytes + statistics.compression_gain == len(text) + 5_000
+        assert statistics.stored_bytes < 50_000
+    with Cache(tmp_path / "c") as cache:
+        assert cache["long"] == text

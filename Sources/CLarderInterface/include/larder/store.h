@@ -26,10 +26,15 @@ enum {
      */
     LARDER_OPEN_VERIFY_NEVER = 32,
     /*
-     * Bodies that larder_read or larder_body_read has read whole stay in memory, in what entries of
-     * LARDER_PUT_MEMORY_ONLY leave of memory_limit. Those that larder_body_bytes maps do not.
+     * Bodies that were read whole stay in memory, in what entries of LARDER_PUT_MEMORY_ONLY leave of memory_limit.
+     * larder_body_bytes copies them then, rather than map their files.
      */
-    LARDER_OPEN_KEEP_BODIES = 64
+    LARDER_OPEN_KEEP_BODIES = 64,
+    /*
+     * Bodies of 256 B to 16 MiB are stored compressed, as gzip members, where that saves an eighth or more. The first
+     * such body makes the store one of format 5, which earlier versions refuse. Each open store has its own choice.
+     */
+    LARDER_OPEN_COMPRESS = 128
 };
 
 /*
@@ -159,6 +164,8 @@ typedef struct larder_statistics {
     uint64_t held_bodies, held_bytes;
     /* How often this process looked for a body there and found it, and did not. */
     uint64_t held_hits, held_misses;
+    /* Bytes that compression saves: the lengths of different bodies less what is stored for them. */
+    uint64_t compression_gain;
 } larder_statistics;
 
 /* The size of the store, exact: commits first what this process has pending. Set statistics->size before. */

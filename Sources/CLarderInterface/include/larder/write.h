@@ -19,7 +19,11 @@ enum {
     /* The entry is removed when the store is closed, or at the next open if the process died. */
     LARDER_PUT_SESSION = 8,
     /* The entry is never written to disk, and only this process sees it. Not with LARDER_PUT_SESSION or ..._DURABLE. */
-    LARDER_PUT_MEMORY_ONLY = 16
+    LARDER_PUT_MEMORY_ONLY = 16,
+    /* The body is stored compressed where that saves an eighth or more, as with LARDER_OPEN_COMPRESS. */
+    LARDER_PUT_COMPRESS = 32,
+    /* The body is stored as it is, whatever the store does by default. Not together with LARDER_PUT_COMPRESS. */
+    LARDER_PUT_PLAIN = 64
 };
 
 /* What to keep with a body. */

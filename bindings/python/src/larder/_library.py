@@ -30,7 +30,8 @@ typedef struct { size_t size; uint32_t fields; uint32_t reserved; int64_t lifeti
     const void *metadata; size_t metadata_length; const char *const *tags; size_t tag_count; } larder_entry_change;
 typedef struct { size_t size; uint64_t entries, blobs, logical_bytes, stored_bytes, allocated_bytes, index_bytes,
     budget_bytes, hits, misses, bytes_read, puts, bytes_written, removed, displaced, memory_entries, memory_bytes;
-    int64_t counted_since; uint64_t held_bodies, held_bytes, held_hits, held_misses; } larder_statistics;
+    int64_t counted_since; uint64_t held_bodies, held_bytes, held_hits, held_misses,
+    compression_gain; } larder_statistics;
 typedef struct { size_t size; uint64_t bytes, entries, largest_entry, free_disk_floor; } larder_budget;
 typedef struct { size_t size; uint64_t expired, displaced, other_versions, orphans, stale_files, dangling,
     allocated_before, allocated_after; } larder_collection;

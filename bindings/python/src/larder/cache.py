@@ -16,7 +16,7 @@ from ._transaction import Transactions
 from ._values import Serializer, Values, kind_of
 
 Tags = Union[None, str, Sequence[str]]
-_READ_ONLY, _DURABLE, _KEEP_BODIES = 1, 2, 64
+_READ_ONLY, _DURABLE, _KEEP_BODIES, _COMPRESS = 1, 2, 64, 128
 
 
 def _tags(tag: Tags) -> Tuple[str, ...]:
@@ -62,6 +62,7 @@ class Cache(Functions, Transactions):
     :param read_only: opens an existing cache without changing it.
     :param inline_threshold: values up to this length are stored in the index, not in files: at most 1 MiB.
     :param memory: bytes of memory in which values that were read stay, for this process. None: none.
+    :param compress: True: values are stored compressed where that saves an eighth or more.
     :param version: of the application: entries of another one are not found.
     :param serializer: ``"json"``, ``"pickle"``, or an object with ``dumps`` and ``loads``.
     """
@@ -77,6 +78,7 @@ class Cache(Functions, Transactions):
         read_only: bool = False,
         inline_threshold: Optional[int] = None,
         memory: Optional[int] = None,
+        compress: bool = False,
         version: Optional[str] = None,
         serializer: Union[str, Serializer] = "json",
     ) -> None:
@@ -95,8 +97,8 @@ class Cache(Functions, Transactions):
             raise TypeError(f"version is a str, not {type(version).__name__}")
         self._arguments: Dict[str, Any] = dict(
             directory=path, size_limit=size_limit, entry_limit=entry_limit, expire=expire, durable=durable,
-            read_only=read_only, inline_threshold=inline_threshold, memory=memory, version=version,
-            serializer=serializer,
+            read_only=read_only, inline_threshold=inline_threshold, memory=memory, compress=compress,
+            version=version, serializer=serializer,
         )
         self._open()
 
@@ -106,6 +108,8 @@ class Cache(Functions, Transactions):
         if given["inline_threshold"] is not None:
             limits["inline_threshold"] = given["inline_threshold"] or 2**64 - 1
         flags = (_READ_ONLY if given["read_only"] else 0) | (_DURABLE if given["durable"] else 0)
+        if given["compress"]:
+            flags |= _COMPRESS
         if given["memory"] is not None:
             limits["memory_limit"] = given["memory"]
             flags |= _KEEP_BODIES
