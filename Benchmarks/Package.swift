@@ -29,6 +29,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "Larder", package: "larder"),
+                .product(name: "LarderValues", package: "larder"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ]
         ),

@@ -8,7 +8,8 @@ struct LarderBench: ParsableCommand {
         abstract: "Measure Larder, compared with other ways to store bodies on disk.",
         subcommands: [
             RunCommand.self, ListCommand.self, TargetsCommand.self, StressCommand.self, SteadyCommand.self,
-            LargeCommand.self, TraceCommand.self, YardsticksCommand.self, ProbeCommand.self, ManyCommand.self,
+            LargeCommand.self, TraceCommand.self, TiersCommand.self, YardsticksCommand.self, ProbeCommand.self,
+            ManyCommand.self,
             HitsCommand.self, PutAndDieCommand.self, LargeWriterCommand.self, SetWorkerCommand.self,
         ])
 }

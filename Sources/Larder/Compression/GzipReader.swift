@@ -15,6 +15,7 @@ final class GzipReader: @unchecked Sendable {
     // SAFETY: zlib keeps the address of its stream, so it has a place of its own; freed in `deinit`.
     private let stream: UnsafeMutablePointer<z_stream>
     private let input: UnsafeMutableRawBufferPointer
+    private static let inputLength = 32 << 10
     /// Bytes of the body that it has given.
     private(set) var position = 0
     private var isOver = false
@@ -22,7 +23,7 @@ final class GzipReader: @unchecked Sendable {
     init() throws(GzipDamage) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        input = .allocate(byteCount: 32 << 10, alignment: 16)
+        input = .allocate(byteCount: Self.inputLength, alignment: 16)
         let code = inflateInit2_(stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
         guard code == Z_OK else { throw GzipDamage(description: "zlib has no memory (\(code))") }
     }

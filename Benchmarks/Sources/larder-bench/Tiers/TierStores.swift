@@ -1,0 +1,141 @@
+import Foundation
+import Larder
+import LarderValues
+import SystemPackage
+
+/// The stores that are compared.
+struct TierStores {
+    private let plain: Store
+    private let kept: Store
+    private let compressed: Store
+    private let both: Store
+
+    init(_ directory: WorkDirectory) throws {
+        func open(_ name: String, _ change: (inout Configuration) -> Void) throws -> Store {
+            var configuration = Configuration()
+            configuration.memoryLimit = .mebibytes(256)
+            change(&configuration)
+            return try Store(at: directory.make(name), configuration)
+        }
+        plain = try open("plain") { _ in }
+        kept = try open("kept") { $0.keepsBodiesInMemory = true }
+        compressed = try open("compressed") { $0.compression = .trial }
+        both = try open("both") {
+            $0.compression = .trial
+            $0.keepsBodiesInMemory = true
+        }
+        for store in [plain, kept, compressed, both] {
+            for length in Self.lengths {
+                for number in 0..<Self.count { try store.put(Self.text(length, number), for: Self.key(length, number)) }
+            }
+            for number in 0..<Self.count {
+                try store.put(JSONEncoder().encode(Feed(number)), for: Self.key(0, number))
+            }
+            try store.flush()
+        }
+    }
+
+    private static let lengths = [4 << 10, 64 << 10, 1 << 20]
+    private static let count = 32
+
+    func pairs() throws -> [(title: String, pairs: [TierPair])] {
+        [
+            ("Hits of bodies: `get` and `bytes`", Self.lengths.map { length in hits(length) }),
+            ("Decoded values", [values()]),
+            ("Puts of text", Self.lengths.map { length in puts(length) }),
+        ]
+    }
+
+    private static func key(_ length: Int, _ number: Int) -> Key { Key("http://tiers.test/\(length)/\(number)") }
+
+    /// Text that gzip makes a fourth of, about.
+    private static func text(_ length: Int, _ number: Int) -> [UInt8] {
+        var generator = Generator(seed: UInt64(number) &+ 1)
+        var text: [UInt8] = []
+        text.reserveCapacity(length + 16)
+        while text.count < length { text += "word\(generator.next() % 4_096) ".utf8 }
+        return Array(text.prefix(length))
+    }
+
+    private func hits(_ length: Int) -> TierPair {
+        func read(_ store: Store) -> () throws -> Void {
+            return {
+                for number in 0..<Self.count {
+                    guard let bytes = try store.get(Self.key(length, number))?.body.bytes(), bytes.count == length
+                    else {
+                        throw Missing()
+                    }
+                }
+            }
+        }
+        return TierPair(
+            what: "\(length >> 10) KiB", count: Self.count,
+            ways: [
+                ("plain", read(plain)), ("memory tier", read(kept)), ("compressed", read(compressed)),
+                ("compressed, memory tier", read(both)),
+            ])
+    }
+
+    private func values() -> TierPair {
+        let feeds = plain.values(of: Feed.self)
+        let store = plain
+        return TierPair(
+            what: "JSON of \(try! JSONEncoder().encode(Feed(0)).count) B", count: Self.count,
+            ways: [
+                (
+                    "`get` and `JSONDecoder`",
+                    {
+                        for number in 0..<Self.count {
+                            guard let bytes = try store.get(Self.key(0, number))?.body.bytes() else { throw Missing() }
+                            _ = try JSONDecoder().decode(Feed.self, from: Data(bytes))
+                        }
+                    }
+                ),
+                (
+                    "`Values.get`",
+                    {
+                        for number in 0..<Self.count {
+                            guard try feeds.get(Self.key(0, number)) != nil else { throw Missing() }
+                        }
+                    }
+                ),
+            ])
+    }
+
+    /// Each put has a body of its own.
+    private func puts(_ length: Int) -> TierPair {
+        func write(_ store: Store) -> () throws -> Void {
+            var body = Self.text(length, 7)
+            var number = 0
+            return {
+                number += 1
+                withUnsafeBytes(of: number) { body.replaceSubrange(0..<8, with: $0) }
+                try store.put(body, for: Self.key(length, Self.count + number % 64))
+            }
+        }
+        return TierPair(
+            what: "\(length >> 10) KiB", count: 1, ways: [("plain", write(plain)), ("compressed", write(compressed))])
+    }
+
+    private struct Missing: Error {}
+}
+
+/// What a feed reader parses.
+private struct Feed: Codable, Sendable {
+    struct Item: Codable, Sendable {
+        var title: String
+        var link: URL
+        var tags: [String]
+        var published: Double
+    }
+
+    var items: [Item]
+
+    init(_ number: Int) {
+        items = (0..<30).map { item in
+            Item(
+                title: "Item \(item) of feed \(number)", link: URL(string: "https://feed.test/\(number)/\(item)")!,
+                tags: ["news", "swift", "cache"], published: Double(1_800_000_000 + item))
+        }
+    }
+}
