@@ -314,7 +314,7 @@ let package = Package(
         .testTarget(
             name: "LarderGatewayTests",
             dependencies: [
-                "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
+                "CZlib", "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
                 "LarderNIOTransport", "LarderServer", "Locks", "TestOrigin", "TestSupport", .httpTypes, .nioCore,
                 .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
             ],

@@ -56,4 +56,25 @@ struct SharedBodyTests {
             try await client.close()
         }
     }
+
+    /// In the index, in files that are decompressed by the lookup, and in files that are read piece by piece.
+    @Test(arguments: [3_000, 500_000, 3_000_000])
+    func compressedBodiesAreSentAsTheyCame(_ length: Int) async throws {
+        let text = Array(String(repeating: "a line of text\n", count: length / 15 + 1).utf8.prefix(length))
+        let transport = ScriptedTransport { _ in
+            .bytes(text, [.cacheControl: "max-age=60", .contentType: "text/plain"])
+        }
+        try await withGateway(transport: transport, compression: .trial) { setting in
+            let client = try await setting.connect()
+            for _ in 0..<4 {
+                try await #expect(client.exchange(get("/")).body == text)
+                try await client.send(get("/", "Range: bytes=100-2099"))
+                let part = try await client.response()
+                #expect(part.status == 206 && part.body == Array(text[100..<2_100]))
+            }
+            #expect(transport.requests.count == 1)
+            try await #expect(setting.store.perform { try $0.statistics().compressionGain } > .zero)
+            try await client.close()
+        }
+    }
 }

@@ -31,11 +31,16 @@ struct Setting {
 /// Runs `body` with a gateway that forwards to any host through a transport of the test's; afterwards stops it and
 /// verifies the store.
 func withGateway(
-    transport: any Transport, storeMemory: ByteCount = .mebibytes(32),
+    transport: any Transport, storeMemory: ByteCount = .mebibytes(32), compression: Compression = .off,
     _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
     caching: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Setting) async throws -> Void
 ) async throws {
-    try await withStore(configuration: .testing { $0.memoryLimit = storeMemory }) { store in
+    try await withStore(
+        configuration: .testing {
+            $0.memoryLimit = storeMemory
+            $0.compression = compression
+        }
+    ) { store in
         var cacheConfiguration = HTTPCacheConfiguration()
         cacheConfiguration.caching = .gateway
         cacheConfiguration.viaName = "test-gateway"

@@ -147,7 +147,7 @@ import Testing
                 return try FormatFile(contents: text, path: path).version
             }
             let store = try Store(at: path, Self.configuration())
-            try store.put(body(10_000), for: "random")
+            try store.put(Self.text(10_000), for: "plain", PutOptions(compression: .off))
             try store.flush()
             try #expect(version() == 4)
             try store.put(Self.text(10_000), for: "text")
@@ -212,7 +212,61 @@ import Testing
         #expect(member.withUnsafeBytes { try? GzipReader.body(of: $0, length: zeros.count) } == zeros)
     }
 
+    /// Each bit of the record of a compressed body and of one that is stored as it is.
+    @Test(arguments: [BodyEncoding.gzip, .identity], [BlobRecord.Location.inline, .file])
+    func noDamageOfARecordMakesAnotherBody(_ encoding: BodyEncoding, _ location: BlobRecord.Location) {
+        var head = BlobRecord(digest: Digest.of([1]))
+        (head.encoding, head.location) = (encoding, location)
+        (head.length, head.storedLength) = (3_000, encoding == .gzip ? 500 : 3_000)
+        let count = head.headLength + (location == .inline ? Int(head.storedLength) : 0)
+        var raw = [UInt8](repeating: 0, count: count)
+        raw.withUnsafeMutableBytes { head.write(to: $0) }
+        #expect(raw.withUnsafeBytes { BlobRecord($0) } == head)
+        for bit in 0..<head.headLength * 8 {
+            raw[bit / 8] ^= 1 << (bit % 8)
+            if let found = raw.withUnsafeBytes({ BlobRecord($0) }), encoding == .gzip || found.encoding == .gzip {
+                // What was marked as damaged is a body of nothing.
+                #expect(found.isDamaged && !found.isComplete, "bit \(bit)")
+            }
+            raw[bit / 8] ^= 1 << (bit % 8)
+        }
+    }
+
     private static let configuration = Configuration.testing { $0.compression = .trial }
+
+    /// A stream that is stored plain when there is no room for both of its forms, and displaces nothing for that.
+    @Test func aStreamInAFullStoreIsStoredAsItIs() throws {
+        try withStore(
+            configuration: .testing(budget: Budget(bytes: .mebibytes(6))) { $0.compression = .trial }
+        ) { store in
+            for number in 0..<2 { try store.put(body(1_000_000, number), for: Key("\(number)")) }
+            try store.flush()
+            let text = CompressionTests.text(2_500_000)
+            let writer = try store.writer(for: "k", length: ByteCount(Int64(text.count)))
+            try writer.write(text)
+            try writer.commit()
+            try store.flush()
+            try #expect(store.get("k")?.body.bytes() == text)
+            try #expect(store.statistics().entryCount == 3)
+        }
+    }
+
+    /// Readers of one body do not send each other back to its start.
+    @Test func severalReadInOrderAtOnce() throws {
+        try withStore(configuration: Self.configuration) { store in
+            let text = CompressionTests.text(8_000_000)
+            try store.put(text, for: "k")
+            try store.flush()
+            let stored = try #require(try store.get("k")).body
+            for start in stride(from: 0, to: 4_000_000, by: 50_000) {
+                for offset in [start, start + 4_000_000] {
+                    let range = Int64(offset)..<Int64(offset + 50_000)
+                    try #expect(stored.bytes(in: range) == Array(text[offset..<offset + 50_000]))
+                }
+                try #expect(stored.bytes(in: 8_000_000..<8_000_001) == [])
+            }
+        }
+    }
 
     @Test func aDamagedFileIsAMissAndIsHealedByAPut() throws {
         try withStore(configuration: Self.configuration) { store in

@@ -25,7 +25,7 @@ extension Check {
                                 files.append((id, head))
                             } else if readsBodies {
                                 // An unreadable sector is a damaged body, and not the end of the process.
-                                if !head.matches(inline: BlobRecord.inlineBytes(value), by: memory) {
+                                if try !head.matches(inline: BlobRecord.inlineBytes(value), by: memory) {
                                     damaged.append((id, head))
                                 }
                                 bytes += Int64(clamping: head.storedLength)

@@ -143,7 +143,7 @@ struct Salvage {
             var walk = PageWalk(pages, source, bigValues: .heads, isTolerant: true)
             try walk.run { tree, key, value in
                 guard source == (tree == "meta" ? counted : meta), let database = databases[tree],
-                    Self.isSound(tree, key, value, &fallback)
+                    try Self.isSound(tree, key, value, &fallback)
                 else { return }
                 batch.append((database, Array(key), Array(value)))
                 bytes += value.count
@@ -166,7 +166,7 @@ struct Salvage {
     /// True if a row can be a row of that tree; learns from it what the counters have to be ahead of.
     private static func isSound(
         _ tree: String, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ fallback: inout StoreState
-    ) -> Bool {
+    ) throws -> Bool {
         switch tree {
         case "entries":
             guard let record = EntryRecord(value), EntryView(value)?.isIntact(under: Array(key)) == true,
@@ -178,7 +178,7 @@ struct Salvage {
             guard key.count == 8, key.field(0, as: UInt64.self) < Repair.numberLimit, let head = BlobRecord(value),
                 !head.isDamaged
             else { return false }
-            if head.location == .inline { return head.matches(inline: BlobRecord.inlineBytes(value)) }
+            if head.location == .inline { return try head.matches(inline: BlobRecord.inlineBytes(value)) }
             if head.epoch < 1 << 53 { fallback.epoch = max(fallback.epoch, head.epoch) }
             return true
         case "meta": return !key.elementsEqual(Index.stateKey) && value.count == 2

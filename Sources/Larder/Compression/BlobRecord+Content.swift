@@ -5,21 +5,26 @@ extension BlobRecord {
 
     /// The body of an inline blob; nil if what is stored cannot be decompressed.
     /// - Parameter stored: `inlineBytes` of its record.
-    func body(ofInline stored: UnsafeRawBufferPointer) -> [UInt8]? {
-        encoding == .gzip ? try? GzipReader.body(of: stored, length: Int(clamping: length)) : Array(stored)
+    func body(ofInline stored: UnsafeRawBufferPointer) throws -> [UInt8]? {
+        if encoding != .gzip { return Array(stored) }
+        do {
+            return try GzipReader.body(of: stored, length: Int(clamping: length))
+        } catch is GzipDamage {
+            return nil
+        }
     }
 
     /// True if the stored bytes of an inline blob are those of its digest.
-    func matches(inline stored: UnsafeRawBufferPointer) -> Bool {
+    func matches(inline stored: UnsafeRawBufferPointer) throws -> Bool {
         if encoding != .gzip { return Digest.of(stored) == digest }
-        return body(ofInline: stored).map { Digest.of($0) == digest } ?? false
+        return try body(ofInline: stored).map { Digest.of($0) == digest } ?? false
     }
 
     /// As above, of bytes that may lie in sectors that cannot be read.
-    func matches(inline stored: UnsafeRawBufferPointer, by memory: GuardedMemory) -> Bool {
+    func matches(inline stored: UnsafeRawBufferPointer, by memory: GuardedMemory) throws -> Bool {
         if encoding != .gzip { return memory.digest(of: stored) == digest }
         guard let copy = memory.copy(of: stored) else { return false }
-        return copy.withUnsafeBytes { matches(inline: $0) }
+        return try copy.withUnsafeBytes { try matches(inline: $0) }
     }
 
     /// True if a file holds the bytes of the digest.

@@ -3,9 +3,9 @@ import Locks
 /// A body whose file holds it compressed. Reads in order decompress each part once; a read of what is behind starts
 /// over.
 final class CompressedBody: Sendable {
-    private struct State {
-        var reader: GzipReader?
-        /// Where the file is read next.
+    /// A reader, and where it reads the file next.
+    private struct Place {
+        let reader: GzipReader
         var offset: Int64 = 0
     }
 
@@ -14,7 +14,9 @@ final class CompressedBody: Sendable {
     let length: Int64
     /// Called with what is wrong.
     private let whenDamaged: @Sendable (String) -> Void
-    private let state = EngineMutex(State())
+    /// Of several who read in order, each continues where it was.
+    private let places = EngineMutex<[Place]>([])
+    private static let mostPlaces = 4
 
     init(
         _ file: OwnedDescriptor, at place: BodyPlace, length: Int64,
@@ -29,8 +31,11 @@ final class CompressedBody: Sendable {
     /// Copies bytes of the body into a buffer, which it fills; both are within its length.
     /// - Throws: `io`; `corruption` if the file does not hold the body.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws {
+        if buffer.isEmpty { return }
         do {
-            try state.withLock { try read(&$0, into: buffer, at: offset) }
+            var place = try place(before: offset)
+            try read(&place, into: buffer, at: offset)
+            keep(place)
         } catch let error as GzipDamage {
             let reason = "its compressed bytes are damaged: \(error)"
             whenDamaged(reason)
@@ -39,17 +44,27 @@ final class CompressedBody: Sendable {
         }
     }
 
-    private func read(_ state: inout State, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws {
-        let reader: GzipReader
-        if let current = state.reader, current.position <= offset {
-            reader = current
-        } else {
-            reader = try GzipReader()
-            state.offset = 0
+    /// The nearest place before an offset, or the start.
+    private func place(before offset: Int64) throws -> Place {
+        let nearest: Place? = places.withLock { places in
+            let before = places.indices.filter { places[$0].reader.position <= offset }
+            return before.max { places[$0].reader.position < places[$1].reader.position }.map { places.remove(at: $0) }
         }
-        // After an error the next read starts over.
-        state.reader = nil
-        var fileOffset = state.offset
+        return try nearest ?? Place(reader: GzipReader())
+    }
+
+    private func keep(_ place: Place) {
+        guard place.reader.position < length else { return }
+        places.withLock { places in
+            if places.count == Self.mostPlaces { places.removeFirst() }
+            places.append(place)
+        }
+    }
+
+    private func read(_ place: inout Place, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws {
+        let reader = place.reader
+        var fileOffset = place.offset
+        defer { place.offset = fileOffset }
         let file = file
         let source: GzipReader.Source = { try GzipReader.read(file, &fileOffset, into: $0) }
         try withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 16) { space in
@@ -64,12 +79,7 @@ final class CompressedBody: Sendable {
         guard try reader.read(into: buffer, from: source) == buffer.count else {
             throw GzipDamage(description: "it is shorter than the body")
         }
-        if reader.position == Int(length) {
-            // Its checksum is behind the last byte.
-            try reader.finish(from: source)
-        } else {
-            state.offset = fileOffset
-            state.reader = reader
-        }
+        // Its checksum is behind the last byte.
+        if reader.position == Int(length) { try reader.finish(from: source) }
     }
 }

@@ -20,12 +20,13 @@ final class GzipReader: @unchecked Sendable {
     private(set) var position = 0
     private var isOver = false
 
-    init() throws(GzipDamage) {
+    /// - Throws: `io` if zlib gets no memory.
+    init() throws {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         input = .allocate(byteCount: Self.inputLength, alignment: 16)
         let code = inflateInit2_(stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
-        guard code == Z_OK else { throw GzipDamage(description: "zlib has no memory (\(code))") }
+        guard code == Z_OK else { throw Self.noMemory(code) }
     }
 
     deinit {
@@ -57,6 +58,11 @@ final class GzipReader: @unchecked Sendable {
         }
     }
 
+    /// This is not damage.
+    private static func noMemory(_ code: Int32) -> LarderError {
+        LarderError(.io, "zlib gets no memory to decompress a body (\(code)): try again")
+    }
+
     private func step(from source: Source) throws {
         if stream.pointee.avail_in == 0 {
             let count = try source(input)
@@ -67,6 +73,7 @@ final class GzipReader: @unchecked Sendable {
         switch inflate(stream, Z_NO_FLUSH) {
         case Z_OK: break
         case Z_STREAM_END: isOver = true
+        case let code where code == Z_MEM_ERROR: throw Self.noMemory(code)
         case let code:
             throw GzipDamage(description: stream.pointee.msg.map { String(cString: $0) } ?? "zlib's error \(code)")
         }

@@ -30,6 +30,10 @@ extension Engine {
         let orphans: OrphanBlobs
         let versions: Versions
         let removals: Removals
+        private let compressionMark = CompressionMark()
+
+        /// Makes sure that only code that knows compressed bodies opens the store.
+        func allowCompression() throws { try compressionMark.make(in: files, transactions) }
 
         /// What an open takes for itself before there is an engine.
         struct Resources {

@@ -1,3 +1,5 @@
+import CZlib
+
 /// The relation of the stored bytes of a body to the body.
 public enum BodyEncoding: UInt8, Sendable, Hashable {
     /// The body itself.
@@ -67,11 +69,27 @@ struct BlobRecord: Equatable {
         raw.setField(8, length)
         raw.setField(16, storedLength)
         digest.withBytes { UnsafeMutableRawBufferPointer(rebasing: raw[24..<56]).copyMemory(from: $0) }
-        guard location == .file else { return }
-        raw.setField(56, allocated)
-        raw.setField(64, epoch)
-        raw.setField(72, token.instance)
-        raw.setField(80, token.sequence)
+        if location == .file {
+            raw.setField(56, allocated)
+            raw.setField(64, epoch)
+            raw.setField(72, token.instance)
+            raw.setField(80, token.sequence)
+        }
+        if encoding == .gzip { raw.setField(4, Self.seal(UnsafeRawBufferPointer(raw), location)) }
+    }
+
+    /// CRC-32 of the head of a compressed blob: without it a flipped bit would make a body of the member, or a member
+    /// of a body.
+    private static func seal(_ raw: UnsafeRawBufferPointer, _ location: Location) -> UInt32 {
+        let count = location == .inline ? inlineLength : fileLength
+        let start = crc32(0, raw.baseAddress, 4)
+        return UInt32(truncatingIfNeeded: crc32(start, raw.baseAddress.map { $0 + 8 }, UInt32(count - 8)))
+    }
+
+    /// True if nothing says that the bytes of the value of a blob are not those of its body, in place.
+    @inline(__always)
+    static func isPlain(_ raw: UnsafeRawBufferPointer) -> Bool {
+        raw[2] == BodyEncoding.identity.rawValue && raw.field(4, as: UInt32.self) == 0
     }
 
     /// Decodes the head; nil if it is not one.
@@ -88,6 +106,13 @@ struct BlobRecord: Equatable {
         digest = Digest(copying: UnsafeRawBufferPointer(rebasing: raw[24..<56]))
         // A blob that was marked has nothing stored: anything else is a flipped mark.
         if isDamaged, storedLength != 0 { return nil }
+        if encoding == .gzip {
+            guard raw.count >= headLength, raw.field(4) == Self.seal(raw, location),
+                isDamaged || Compression.lengths.contains(Int(clamping: length)) && storedLength < length
+            else { return nil }
+        } else if raw.field(4, as: UInt32.self) != 0 {
+            return nil
+        }
         switch location {
         case .inline:
             guard encoding != .partial, raw.count - Self.inlineLength == storedLength || isDamaged else { return nil }

@@ -125,7 +125,7 @@ final class BlobChanges {
             var body = bytes
             if let member = put.compressed?.value {
                 body = member
-                try noteCompressed(&head, length: member.count)
+                noteCompressed(&head, length: member.count)
             }
             let count = BlobRecord.inlineLength + body.count
             let fill: (UnsafeMutableRawBufferPointer) -> Void = { raw in
@@ -143,7 +143,7 @@ final class BlobChanges {
                 head.encoding = .partial
                 head.storedLength = UInt64(progress.ranges.end)
             }
-            if file.encoding == .gzip { try noteCompressed(&head, length: Int(file.length)) }
+            if file.encoding == .gzip { noteCompressed(&head, length: Int(file.length)) }
             head.location = .file
             head.allocated = UInt64(file.allocated)
             head.epoch = tally.state.epoch
@@ -161,11 +161,9 @@ final class BlobChanges {
         tally.state.compressionGain &+= head.compressionGain
     }
 
-    /// Code that does not know compressed bodies must not open the store from now on.
-    private func noteCompressed(_ head: inout BlobRecord, length: Int) throws {
+    private func noteCompressed(_ head: inout BlobRecord, length: Int) {
         head.encoding = .gzip
         head.storedLength = UInt64(length)
-        try FormatFile.require(.compression, in: files.root)
     }
 
     /// Gives a body file the row that it has until a checkpoint has synced it and its name.

@@ -13,6 +13,8 @@ public struct Body: Sendable {
     }
 
     let storage: Storage
+    /// As it is stored, where that is compressed and was found in the store.
+    private(set) var compressed: CompressedForm.Stored?
     /// Number of bytes.
     public let length: ByteCount
 
@@ -30,6 +32,22 @@ public struct Body: Sendable {
         storage = .compressed(body)
         length = ByteCount(body.length)
     }
+
+    /// True if it is decompressed as it is read: not on a thread that must not wait.
+    package var isDecompressedLater: Bool {
+        if case .compressed = storage { true } else { false }
+    }
+
+    /// The same body with its gzip member.
+    func with(_ member: Body) -> Body {
+        var body = self
+        body.compressed = CompressedForm.Stored(member)
+        return body
+    }
+
+    /// The gzip member (RFC 1952) that is stored for it; nil for a body that is stored as it is, or whose member is not
+    /// at hand.
+    package var compressedForm: Body? { compressed?.member }
 
     /// SHA-256 of a body that is in memory.
     var digestInMemory: Digest {

@@ -302,7 +302,7 @@ public final class BodyWriter: @unchecked Sendable {
         guard var file else { return store.makePut(key, digest, UInt64(length), .inline(memory), options) }
         file.length = length
         let writing = try store.writing()
-        if let member = try compressed(file, key, writing) {
+        if let member = compressed(key, writing) {
             // What reads the writer keeps the first file.
             writing.staged.discard(file)
             return store.makePut(key, digest, UInt64(length), .staged(member), options)
@@ -312,12 +312,18 @@ public final class BodyWriter: @unchecked Sendable {
         return store.makePut(key, digest, UInt64(length), .staged(file), options)
     }
 
-    /// A file with what was written, if that is to be stored compressed.
-    private func compressed(_ file: StagedFile, _ key: Key, _ writing: Engine.Writing) throws -> StagedFile? {
-        guard store.compression(options).tries(Int(clamping: length)) else { return nil }
-        let body = try bytes(in: 0..<length)
-        guard body.count == length else { return nil }
-        return try body.withUnsafeBytes { try store.stageCompressed($0, key, options, writing) }
+    /// A second file with what was written, compressed, if that is asked for and there is room for both. What fails
+    /// does not fail the put, which has its file.
+    private func compressed(_ key: Key, _ writing: Engine.Writing) -> StagedFile? {
+        guard store.compression(options).tries(Int(clamping: length)), let body = try? bytes(in: 0..<length),
+            body.count == length, let member = body.withUnsafeBytes({ GzipWriter.compressed($0) })
+        else { return nil }
+        let isDurable = store.isDurable(options)
+        var file = member.withUnsafeBytes {
+            (try? writing.stager.stageIfFree($0, for: key, isDurable: isDurable)) ?? nil
+        }
+        file?.encoding = .gzip
+        return file
     }
 
     /// What was written stays readable. Call it under `lock`.

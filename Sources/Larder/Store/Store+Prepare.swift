@@ -65,15 +65,9 @@ extension Store {
     private func stage(
         _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ writing: Engine.Writing
     ) throws -> StagedFile {
-        if let file = try stageCompressed(body, key, options, writing) { return file }
-        return try writing.stager.stage(body, for: key, isDurable: isDurable(options))
-    }
-
-    /// As above; nil if the body is to be stored as it is.
-    func stageCompressed(
-        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ writing: Engine.Writing
-    ) throws -> StagedFile? {
-        guard compression(options).tries(body.count), let member = GzipWriter.compressed(body) else { return nil }
+        guard compression(options).tries(body.count), let member = GzipWriter.compressed(body) else {
+            return try writing.stager.stage(body, for: key, isDurable: isDurable(options))
+        }
         var file = try member.withUnsafeBytes {
             try writing.stager.stage($0, for: key, isDurable: isDurable(options))
         }
@@ -81,7 +75,11 @@ extension Store {
         return file
     }
 
-    func compression(_ options: PutOptions) -> Compression { options.compression ?? configuration.compression }
+    /// Whether a body is to be compressed: not in a store that cannot be marked as one with compressed bodies.
+    func compression(_ options: PutOptions) -> Compression {
+        let compression = options.compression ?? configuration.compression
+        return compression == .off || (try? engine.writing?.allowCompression()) == nil ? .off : compression
+    }
 
     /// A put of any of the forms a body is passed in.
     func makePut(

@@ -54,8 +54,8 @@ final class CacheService: HTTPService {
         if let answer = refusal(&request, isAbsolute: isAbsolute) { return .own(answer) }
         do throws(FetchError) {
             switch try cache.answer(request, hasContent: asked.hasContent) {
-            case .response(let response): return .answer(ServiceAnswer(response))
-            case .load(let pending): return .later(load(pending))
+            case .response(let response): return .answer(ServiceAnswer(StoredCoding.answer(response, to: request)))
+            case .load(let pending): return .later(load(pending, request))
             }
         } catch {
             return .own(Self.answer(to: error))
@@ -63,10 +63,11 @@ final class CacheService: HTTPService {
     }
 
     /// Asks the origin.
-    private func load(_ pending: LoadRequest) -> ServiceWork {
+    private func load(_ pending: LoadRequest, _ request: HTTPRequest) -> ServiceWork {
         ServiceWork { [cache] body, interim in
             do throws(FetchError) {
-                return ServiceAnswer(try await cache.load(pending, body: body, onInformational: interim))
+                let response = try await cache.load(pending, body: body, onInformational: interim)
+                return ServiceAnswer(StoredCoding.answer(response, to: request))
             } catch {
                 return ServiceAnswer(Self.answer(to: error), isOriginFault: error.transport != nil)
             }

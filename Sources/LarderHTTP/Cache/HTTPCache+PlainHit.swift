@@ -71,7 +71,7 @@ struct PlainHitLookup: Sendable {
         // What only waiting can tell, the long way does.
         guard let lookup = try? store.lookUp(key, includingExpired: true) else { return true }
         if case .miss = lookup { return false }
-        guard case .hit(let entry) = lookup else { return true }
+        guard case .hit(let entry) = lookup, entry.body.compressedForm == nil else { return true }
         entry.metadata.withUnsafeBytes { metadata in
             let content = PlainHit.Content.stored(entry.body, entry.digest)
             if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }

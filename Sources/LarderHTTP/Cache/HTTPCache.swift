@@ -39,7 +39,7 @@ public final class HTTPCache: Sendable {
         context = CacheContext(configuration)
         let responses = ResponseStore(
             store: store, rules: context.rules, retention: configuration.retention,
-            now: { [context] in context.now })
+            compressesBodies: configuration.compressesBodies, now: { [context] in context.now })
         let generations = Generations(configuration.clock)
         let watch = StoreWatch(configuration.logger)
         let lookup = Lookup(responses, watch)

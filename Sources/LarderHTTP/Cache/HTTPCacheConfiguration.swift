@@ -75,6 +75,10 @@ public struct HTTPCacheConfiguration: Sendable {
     /// download managers that ask for many small ranges. Useful values are 64 KiB to 16 MiB. Nil: ranges are requested
     /// unchanged. Default: nil.
     public var sliceBytes: Int64?
+    /// True stores bodies compressed whose media types shrink, where that saves an eighth or more: of responses with
+    /// status 200 and without `Content-Encoding` and `no-transform`. A gateway sends them as they are to clients that
+    /// accept gzip. Default: false, the store's own choice.
+    public var compressesBodies = false
     /// The name in `Via`, for a proxy or gateway (RFC 9110 section 7.6.3). Nil: no `Via`. Default: nil.
     public var viaName: String?
     /// True adds a `Cache-Status` (RFC 9211) to answers, under `CachingOptions.cacheName`. Default: true.

@@ -21,6 +21,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
         case bytes([UInt8])
         case stored(StoredBytes, Range<Int64>)
 
+        /// True if reading it takes long without a file that could be sent: not for an event loop.
+        package var isDecompressedLater: Bool {
+            if case .stored(.complete(let body), _) = self { body.isDecompressedLater } else { false }
+        }
+
         package var count: Int64 {
             switch self {
             case .bytes(let bytes): Int64(bytes.count)
@@ -41,6 +46,22 @@ public struct ResponseBody: AsyncSequence, Sendable {
     package init(length: Int64?, live pull: @escaping @Sendable () async throws -> [UInt8]?) {
         source = .live(pull)
         self.length = length
+    }
+
+    /// As it is stored, where that is compressed and all of it is the answer.
+    package var compressedForm: Body? {
+        guard case .segments(let segments) = source, segments.count == 1,
+            case .stored(.complete(let body), let range) = segments[0], range == 0..<body.length.bytes
+        else { return nil }
+        return body.compressedForm
+    }
+
+    /// True if some of it is stored compressed.
+    package var isMadeOfCompressed: Bool {
+        guard case .segments(let segments) = source else { return false }
+        return segments.contains { segment in
+            if case .stored(.complete(let body), _) = segment { body.compressedForm != nil } else { false }
+        }
     }
 
     /// A body of no bytes.

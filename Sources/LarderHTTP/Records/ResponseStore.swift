@@ -15,6 +15,7 @@ final class ResponseStore: Sendable {
     let now: @Sendable () -> Instant
     /// How long a response stays after it may last be used without asking the origin, so that it can be validated.
     private let retention: Duration
+    private let compressesBodies: Bool
     private let locks = (0..<64).map { _ in StripedLock() }
     /// Parts in progress that loads of this cache write.
     let writers: PartWriters
@@ -23,12 +24,16 @@ final class ResponseStore: Sendable {
     /// Bytes that were copied to make responses whole.
     let copiedBytes = Atomic<Int64>(0)
 
-    init(store: Store, rules: CacheRules, retention: Duration, now: @escaping @Sendable () -> Instant) {
+    init(
+        store: Store, rules: CacheRules, retention: Duration, compressesBodies: Bool = false,
+        now: @escaping @Sendable () -> Instant
+    ) {
         self.store = store
         packages = StoredPackages(store)
         self.now = now
         self.rules = rules
         self.retention = retention
+        self.compressesBodies = compressesBodies
         writers = PartWriters(store)
     }
 
@@ -47,7 +52,17 @@ final class ResponseStore: Sendable {
     func options(for response: StoredResponse, tags: [String], storagePolicy: StoragePolicy) -> PutOptions {
         PutOptions(
             lifetime: lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
-            metadata: StoredRecord(response).encoded)
+            metadata: StoredRecord(response).encoded, compression: compression(of: response))
+    }
+
+    /// Nil: as the store says.
+    private func compression(of response: StoredResponse) -> Compression? {
+        guard compressesBodies else { return nil }
+        let fields = response.head.headerFields
+        guard response.head.status == .ok, !fields.contains(.contentEncoding),
+            !response.policy.flags.contains(.noTransform), let type = fields[.contentType]
+        else { return .off }
+        return .mediaType(type)
     }
 
     /// Makes a response that was just put under `key` findable. May wait.

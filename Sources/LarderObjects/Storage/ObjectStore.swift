@@ -113,7 +113,9 @@ package struct ObjectStore: Sendable {
             hit(.held(content.value, content.digest), content.length)
         }
         if isHeld { return isPlain }
-        guard case .hit(let entry) = try store.lookUp(key), entry.metadata.isEmpty else { return false }
+        guard case .hit(let entry) = try store.lookUp(key), entry.metadata.isEmpty,
+            !entry.body.isDecompressedLater
+        else { return false }
         hit(.stored(entry.body, entry.digest), entry.body.length.bytes)
         return true
     }

@@ -162,7 +162,8 @@ final class HTTP1Responder {
     }
 
     private func isImmediate(_ segments: [ResponseBody.Segment]) -> Bool {
-        isPlaintext || segments.reduce(0) { $0 + $1.count } <= HTTP1Output.smallFile
+        !segments.contains { $0.isDecompressedLater }
+            && (isPlaintext || segments.reduce(0) { $0 + $1.count } <= HTTP1Output.smallFile)
     }
 
     private func write(_ segment: ResponseBody.Segment) throws {

@@ -30,6 +30,7 @@ struct CachingService: ServedService {
         configuration.logger = setup.levels.logger(configuration.logger)
         configuration.foldedContentCodings = setup.foldedContentCodings
         configuration.sliceBytes = setup.sliceBytes
+        configuration.compressesBodies = setup.compressesBodies
         let routed = RoutedTransport(
             setup.gateway.routes, over: OriginFailureLog(over: transport, setup.gateway.logger))
         return HTTPCache(store: store, transport: routed, configuration: configuration)

@@ -105,6 +105,11 @@ struct ServeSettings: ParsableArguments {
         help: "Take the Age field at its word and ignore Date, for origins whose clock is wrong. Default: no.")
     var trustAge: Bool?
 
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Store text compressed, and send it so to clients that accept gzip. Default: no.")
+    var compress: Bool?
+
     // MARK: Limits
 
     @Option(

@@ -19,6 +19,7 @@ struct ServeSetup: Sendable {
     var responseHead = 64 << 10
     var foldedContentCodings: [String] = []
     var sliceBytes: Int64?
+    var compressesBodies = false
     var caching = CachingOptions.gateway
     /// The origins, for people to read.
     var destinations: [String] = []
@@ -44,6 +45,7 @@ struct ServeSetup: Sendable {
         responseHead = settings.maxResponseHead.map { Int(clamping: $0.bytes) } ?? responseHead
         foldedContentCodings = settings.foldEncoding
         sliceBytes = settings.slice?.bytes
+        compressesBodies = settings.compress ?? false
         setLimits(settings)
         setCaching(settings)
     }

@@ -31,8 +31,8 @@ enum {
      */
     LARDER_OPEN_KEEP_BODIES = 64,
     /*
-     * Bodies of 256 B to 16 MiB are stored compressed, as gzip members, where that saves an eighth or more. The first
-     * such body makes the store one of format 5, which earlier versions refuse. Each open store has its own choice.
+     * Bodies of 256 B to 16 MiB are stored compressed, as gzip members, where that saves an eighth or more. It makes
+     * the store one of format 5, which earlier versions refuse. Each open store has its own choice.
      */
     LARDER_OPEN_COMPRESS = 128
 };

@@ -18,7 +18,18 @@ final class Stager: EnginePart {
 
     /// Writes a body to a new file in `staging/`, its room reserved.
     func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, isDurable: Bool) throws -> StagedFile {
-        var file = try create(reserving: StagedFile.allocation(Int64(bytes.count)), for: key)
+        try fill(create(reserving: StagedFile.allocation(Int64(bytes.count)), for: key), bytes, isDurable: isDurable)
+    }
+
+    /// As above, if its room is free: nil where other entries would have to go.
+    func stageIfFree(_ bytes: UnsafeRawBufferPointer, for key: Key, isDurable: Bool) throws -> StagedFile? {
+        let reserved = StagedFile.allocation(Int64(bytes.count))
+        guard try room.reserveIfFree(reserved, for: key) else { return nil }
+        return try fill(create(reserved: reserved), bytes, isDurable: isDurable)
+    }
+
+    private func fill(_ new: StagedFile, _ bytes: UnsafeRawBufferPointer, isDurable: Bool) throws -> StagedFile {
+        var file = new
         return try staged.whileStaging {
             do {
                 reach("stage.created")
@@ -41,6 +52,10 @@ final class Stager: EnginePart {
     /// A new file in `staging/` with `bytes` of the budget.
     func create(reserving bytes: Int64, for key: Key?) throws -> StagedFile {
         try room.reserve(bytes, for: key)
+        return try create(reserved: bytes)
+    }
+
+    private func create(reserved bytes: Int64) throws -> StagedFile {
         let token = staged.nextToken()
         do {
             let descriptor = try open(token, bytes)

@@ -64,10 +64,14 @@ final class Bodies: EnginePart {
             compressed: CompressedBody(file, at: place, length: Int64(clamping: head.length)) {
                 damage.quarantineLater(blob, head, $0)
             })
-        guard head.length <= Self.longestDecompressed else { return body }
+        // As bytes of a file, which no one takes for those of the body.
+        var ownPlace = place
+        ownPlace.tier = nil
+        let member = Body(file: file, at: ownPlace, length: ByteCount(Int64(clamping: head.storedLength)))
+        guard head.length <= Self.longestDecompressed else { return body.with(member) }
         if !mayWait { return nil }
         do {
-            return Body(try body.bytes())
+            return Body(try body.bytes()).with(member)
         } catch let error as LarderError where error.code == .corruption {
             return nil
         }
@@ -75,19 +79,19 @@ final class Bodies: EnginePart {
 
     /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.
     @inline(__always)
-    func soundBytes(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
+    func soundBytes(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) throws -> [UInt8]? {
         if head.length >= MemoryTier.leastInlineBytes || head.encoding == .gzip, tier.holds(head.length) {
             if let held = tier.bytes(of: head.digest) { return held }
-            return soundCopy(value, head, blob).map { tier.take($0, head.digest) }
+            return try soundCopy(value, head, blob).map { tier.take($0, head.digest) }
         }
-        return soundCopy(value, head, blob)
+        return try soundCopy(value, head, blob)
     }
 
     @inline(__always)
-    private func soundCopy(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
+    private func soundCopy(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) throws -> [UInt8]? {
         let bytes = BlobRecord.inlineBytes(value)
         if head.encoding == .gzip || isVerifying {
-            guard let body = head.body(ofInline: bytes), !isVerifying || Digest.of(body) == head.digest else {
+            guard let body = try head.body(ofInline: bytes), !isVerifying || Digest.of(body) == head.digest else {
                 damage.quarantineLater(blob, head, "the bytes in the index do not match the digest")
                 return nil
             }
@@ -185,7 +189,7 @@ final class Bodies: EnginePart {
             return try index.embedded(digest, transaction).map { .inline(Array($0)) }
         }
         if head.location == .file { return .file(head: head, blob: blob) }
-        return soundBytes(value, head, blob).map { .inline($0) }
+        return try soundBytes(value, head, blob).map { .inline($0) }
     }
 
     private func blob(

@@ -188,9 +188,11 @@ final class Lookups: EnginePart {
         }
         guard let head = BlobRecord(blobBytes), head.isComplete, view.fits(blobBytes) else { return .damaged }
         guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
-        guard let bytes = bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
+        guard let bytes = try bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
         noteHit(stamp: view.stamp, length: head.length, use: use, visibility)
-        return .inline(Entry(key: key, body: Body(bytes), source: .index(record: record, head: head)))
+        var body = Body(bytes)
+        if head.encoding == .gzip { body = body.with(Body(Array(BlobRecord.inlineBytes(blobBytes)))) }
+        return .inline(Entry(key: key, body: body, source: .index(record: record, head: head)))
     }
 
     /// The entries under many keys, as one snapshot of the index has them, and what was pending when it was taken. What
@@ -369,7 +371,7 @@ final class Lookups: EnginePart {
                 return try body(view, bytes)
             }
             guard blob.count >= BlobRecord.inlineLength,
-                blob[1] == BlobRecord.Location.inline.rawValue, blob[2] == BodyEncoding.identity.rawValue, blob[3] == 0,
+                blob[1] == BlobRecord.Location.inline.rawValue, BlobRecord.isPlain(blob), blob[3] == 0,
                 view.fits(blob)
             else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)

@@ -153,6 +153,9 @@ final class RoomMaker: EnginePart {
         throw context.noRoom()
     }
 
+    /// Takes `bytes` of the budget for a file to be staged if they are free: displaces nothing, and does not wait.
+    func reserveIfFree(_ bytes: Int64, for key: Key?) throws -> Bool { try take(bytes, for: key) }
+
     /// False if `bytes` do not fit even when all is displaced that may go, and all is given up that others are writing.
     private func canMakeRoom(for bytes: Int64) throws -> Bool {
         transactions.dropReleasedLeases()

@@ -1,0 +1,109 @@
+import CZlib
+import HTTPTestSupport
+import HTTPTypes
+import Larder
+import LarderGateway
+import TestOrigin
+import TestSupport
+import Testing
+
+/// Stored gzip members, sent to clients that accept gzip.
+struct CompressionTests {
+    private static func text(_ length: Int) -> [UInt8] {
+        Array(String(repeating: "a line of text\n", count: length / 15 + 1).utf8.prefix(length))
+    }
+
+    private static let fields: HTTPFields = [
+        .cacheControl: "max-age=60", .contentType: "text/html", .eTag: "\"one\"",
+    ]
+
+    private static func inflated(_ member: [UInt8], _ length: Int) -> [UInt8]? {
+        var stream = z_stream()
+        var member = member
+        guard inflateInit2_(&stream, 31, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { return nil }
+        defer { inflateEnd(&stream) }
+        var result = [UInt8](repeating: 0, count: length + 1)
+        let code = member.withUnsafeMutableBufferPointer { input in
+            result.withUnsafeMutableBufferPointer { output in
+                stream.next_in = input.baseAddress
+                stream.avail_in = UInt32(input.count)
+                stream.next_out = output.baseAddress
+                stream.avail_out = UInt32(output.count)
+                return inflate(&stream, Z_FINISH)
+            }
+        }
+        return code == Z_STREAM_END ? Array(result.prefix(Int(stream.total_out))) : nil
+    }
+
+    private func run(
+        _ text: [UInt8], _ fields: HTTPFields = fields, _ body: (RawClient, Setting) async throws -> Void
+    ) async throws {
+        let transport = ScriptedTransport { _ in .bytes(text, fields) }
+        try await withGateway(transport: transport, caching: { $0.compressesBodies = true }) { setting in
+            let client = try await setting.connect()
+            try await #expect(client.exchange(get("/")).body == text)
+            try await setting.store.perform { try $0.flush() }
+            try await body(client, setting)
+            #expect(transport.requests.count == 1)
+            try await client.close()
+        }
+    }
+
+    @Test(arguments: [3_000, 500_000, 3_000_000]) func theMemberIsSentAsItIs(_ length: Int) async throws {
+        let text = Self.text(length)
+        try await run(text) { client, setting in
+            try await #expect(setting.store.perform { try $0.statistics().compressionGain } > .zero)
+            for accepted in ["gzip", "br, gzip;q=0.5", "*"] {
+                try await client.send(get("/", "Accept-Encoding: \(accepted)"))
+                let coded = try await client.response()
+                #expect(coded["Content-Encoding"] == "gzip" && coded["Vary"] == "Accept-Encoding")
+                #expect(coded["ETag"] == "W/\"one\"" && coded["Accept-Ranges"] == nil)
+                #expect(coded.body.count < length / 4 && Self.inflated(coded.body, length) == text)
+            }
+            for refused in ["", "Accept-Encoding: br", "Accept-Encoding: gzip;q=0", "Accept-Encoding: identity"] {
+                try await client.send(get("/", refused))
+                let plain = try await client.response()
+                #expect(plain.body == text && plain["Content-Encoding"] == nil, "\(refused)")
+                #expect(plain["ETag"] == "\"one\"" && plain["Vary"] == "Accept-Encoding", "\(refused)")
+            }
+        }
+    }
+
+    @Test func rangesConditionsAndNoTransform() async throws {
+        let text = Self.text(50_000)
+        try await run(text) { client, _ in
+            try await client.send(get("/", "Accept-Encoding: gzip\r\nRange: bytes=10-19"))
+            let part = try await client.response()
+            #expect(part.status == 206 && part.body == Array(text[10..<20]) && part["ETag"] == "\"one\"")
+            #expect(part["Vary"] == "Accept-Encoding" && part["Content-Encoding"] == nil)
+            try await client.send(get("/", "Accept-Encoding: gzip\r\nIf-None-Match: W/\"one\""))
+            let weak = try await client.response()
+            #expect(weak.status == 304 && weak["ETag"] == "W/\"one\"")
+            try await client.send(get("/", "Accept-Encoding: gzip\r\nIf-None-Match: \"one\""))
+            let strong = try await client.response()
+            #expect(strong.status == 304 && strong["ETag"] == "\"one\"")
+            // A range of the weak representation is not one of the strong one: all of it is sent.
+            try await client.send(get("/", "Range: bytes=10-19\r\nIf-Range: W/\"one\""))
+            try await #expect(client.response().body == text)
+            try await client.send(get("/", "Accept-Encoding: gzip\r\nCache-Control: no-transform"))
+            let untouched = try await client.response()
+            #expect(untouched.body == text && untouched["Content-Encoding"] == nil)
+        }
+    }
+
+    @Test(arguments: [
+        (HTTPField.Name.cacheControl, "max-age=60, no-transform"), (.contentEncoding, "br"),
+        (.contentType, "image/png"),
+    ])
+    func responsesThatAreNotToBeChangedAreStoredAsTheyCame(_ name: HTTPField.Name, _ value: String) async throws {
+        var fields = Self.fields
+        fields[name] = value
+        let text = Self.text(50_000)
+        try await run(text, fields) { client, setting in
+            try await client.send(get("/", "Accept-Encoding: gzip"))
+            let response = try await client.response()
+            #expect(response.body == text && response["ETag"] == "\"one\"")
+            try await #expect(setting.store.perform { try $0.statistics().compressionGain } == .zero)
+        }
+    }
+}
