@@ -1,16 +1,18 @@
 import Locks
 
-/// A body whose file holds it compressed. Reads in order decompress each part once; a read of what is behind starts
+/// A body that is decompressed as it is read. Reads in order decompress each part once; a read of what is behind starts
 /// over.
 final class CompressedBody: Sendable {
-    /// A reader, and where it reads the file next.
+    /// A reader, and where it reads the member next.
     private struct Place {
         let reader: GzipReader
         var offset: Int64 = 0
     }
 
-    private let file: OwnedDescriptor
-    let place: BodyPlace
+    /// The gzip member.
+    let member: Body
+    /// Where the body may stay when it was read whole.
+    let place: BodyPlace?
     let length: Int64
     /// Called with what is wrong.
     private let whenDamaged: @Sendable (String) -> Void
@@ -19,17 +21,17 @@ final class CompressedBody: Sendable {
     private static let mostPlaces = 4
 
     init(
-        _ file: OwnedDescriptor, at place: BodyPlace, length: Int64,
+        _ member: Body, heldAt place: BodyPlace? = nil, length: Int64,
         whenDamaged: @escaping @Sendable (String) -> Void = { _ in }
     ) {
-        self.file = file
+        self.member = member
         self.place = place
         self.length = length
         self.whenDamaged = whenDamaged
     }
 
     /// Copies bytes of the body into a buffer, which it fills; both are within its length.
-    /// - Throws: `io`; `corruption` if the file does not hold the body.
+    /// - Throws: `io`; `corruption` if the member is not one of the body.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws {
         if buffer.isEmpty { return }
         do {
@@ -39,8 +41,9 @@ final class CompressedBody: Sendable {
         } catch let error as GzipDamage {
             let reason = "its compressed bytes are damaged: \(error)"
             whenDamaged(reason)
+            let name = member.path.map { " \($0)" } ?? ""
             throw LarderError(
-                .corruption, "the body \(place.path) cannot be read: \(reason)", remedy: .repair, path: place.path)
+                .corruption, "the body\(name) cannot be read: \(reason)", remedy: .repair, path: member.path)
         }
     }
 
@@ -65,8 +68,12 @@ final class CompressedBody: Sendable {
         let reader = place.reader
         var fileOffset = place.offset
         defer { place.offset = fileOffset }
-        let file = file
-        let source: GzipReader.Source = { try GzipReader.read(file, &fileOffset, into: $0) }
+        let member = member
+        let source: GzipReader.Source = { buffer in
+            let count = try member.read(into: buffer, at: fileOffset)
+            fileOffset += Int64(count)
+            return count
+        }
         try withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 16) { space in
             while reader.position < offset {
                 let part = UnsafeMutableRawBufferPointer(

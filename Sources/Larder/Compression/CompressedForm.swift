@@ -28,13 +28,6 @@ final class CompressedForm: DigestWork {
         }
     }
 
-    /// The member of a body that was read.
-    final class Stored: Sendable {
-        let member: Body
-
-        init(_ member: Body) { self.member = member }
-    }
-
     /// That of a body, if it is to be tried, being computed elsewhere or computed already.
     static func of(_ body: [UInt8], _ compression: Compression) -> CompressedForm? {
         guard compression.tries(body.count) else { return nil }

@@ -13,8 +13,6 @@ public struct Body: Sendable {
     }
 
     let storage: Storage
-    /// As it is stored, where that is compressed and was found in the store.
-    private(set) var compressed: CompressedForm.Stored?
     /// Number of bytes.
     public let length: ByteCount
 
@@ -33,21 +31,25 @@ public struct Body: Sendable {
         length = ByteCount(body.length)
     }
 
-    /// True if it is decompressed as it is read: not on a thread that must not wait.
+    /// True if it is decompressed as it is read, and too long for that on a thread that must not wait.
     package var isDecompressedLater: Bool {
-        if case .compressed = storage { true } else { false }
-    }
-
-    /// The same body with its gzip member.
-    func with(_ member: Body) -> Body {
-        var body = self
-        body.compressed = CompressedForm.Stored(member)
-        return body
+        if case .compressed = storage { length.bytes > 64 << 10 } else { false }
     }
 
     /// The gzip member (RFC 1952) that is stored for it; nil for a body that is stored as it is, or whose member is not
     /// at hand.
-    package var compressedForm: Body? { compressed?.member }
+    package var compressedForm: Body? {
+        if case .compressed(let body) = storage { body.member } else { nil }
+    }
+
+    /// Where its file was; nil for one in memory.
+    var path: FilePath? {
+        switch storage {
+        case .memory: nil
+        case .file(_, let place): place.path
+        case .compressed(let body): body.member.path
+        }
+    }
 
     /// SHA-256 of a body that is in memory.
     var digestInMemory: Digest {
@@ -61,7 +63,9 @@ public struct Body: Sendable {
         switch storage {
         case .memory(let bytes): return bytes
         case .file(_, let place): return place.hold(try bytes(in: 0..<length.bytes))
-        case .compressed(let body): return body.place.hold(try bytes(in: 0..<length.bytes))
+        case .compressed(let body):
+            let bytes: [UInt8] = try bytes(in: 0..<length.bytes)
+            return body.place?.hold(bytes) ?? bytes
         }
     }
 

@@ -36,7 +36,8 @@ public struct Entry: Sendable {
     /// False if the body was read from the index and is not what was put. Files are not looked at.
     package var isIntact: Bool {
         switch source {
-        case .index(_, let head): head.location == .file || body.digestInMemory == head.digest
+        case .index(_, let head):
+            head.location == .file || body.compressedForm != nil || body.digestInMemory == head.digest
         case .embedded(let record): record.decoded.fits(body.digestInMemory)
         case .pending: true
         }

@@ -61,9 +61,24 @@ extension Store {
     }
 
     /// As the synchronous `get`, for threads that must not wait for a disk: an event loop, the cooperative pool.
-    package func lookUp(_ key: Key, includingExpired: Bool = false) throws -> Lookup {
+    /// - Parameter leavesCompressed: true leaves a body that is stored compressed as it is, for callers that may send
+    ///   its `compressedForm`. Damage of it is an error of who reads it then, not a miss.
+    package func lookUp(
+        _ key: Key, includingExpired: Bool = false, leavesCompressed: Bool = false
+    ) throws -> Lookup {
         try requireOpen()
-        return try engine.lookups.lookup(key, visibility(includingExpired), mayWait: false)
+        var visibility = visibility(includingExpired)
+        visibility.leavesCompressed = leavesCompressed
+        return try engine.lookups.lookup(key, visibility, mayWait: false)
+    }
+
+    /// As the asynchronous `get`, expired or not, for callers that may send `compressedForm`: see `lookUp`.
+    package func getToSend(_ key: Key) async throws -> Entry? {
+        switch try lookUp(key, includingExpired: true, leavesCompressed: true) {
+        case .hit(let entry): entry
+        case .miss: nil
+        case .due: try await get(key, includingExpired: true)
+        }
     }
 
     /// As `peek`, for threads that must not wait.

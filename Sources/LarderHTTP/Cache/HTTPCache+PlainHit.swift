@@ -69,7 +69,9 @@ struct PlainHitLookup: Sendable {
         }
         if isHeld == true { return true }
         // What only waiting can tell, the long way does.
-        guard let lookup = try? store.lookUp(key, includingExpired: true) else { return true }
+        guard let lookup = try? store.lookUp(key, includingExpired: true, leavesCompressed: true) else {
+            return true
+        }
         if case .miss = lookup { return false }
         guard case .hit(let entry) = lookup, entry.body.compressedForm == nil else { return true }
         entry.metadata.withUnsafeBytes { metadata in

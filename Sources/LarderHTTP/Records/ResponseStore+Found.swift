@@ -57,9 +57,9 @@ extension ResponseStore {
                 if let body = try await partialBody(of: key) {
                     search.take(.partial(body), of: key)
                 } else {
-                    search.take(try await store.get(key, includingExpired: true).map { .entry($0) }, of: key)
+                    search.take(try await store.getToSend(key).map { .entry($0) }, of: key)
                 }
-            case .entry: search.take(try await store.get(key, includingExpired: true).map { .entry($0) }, of: key)
+            case .entry: search.take(try await store.getToSend(key).map { .entry($0) }, of: key)
             case .table: search.take(try await peek(key).map { .entry($0) }, of: key)
             }
         }
@@ -117,7 +117,9 @@ extension ResponseStore {
                 case .due: return nil
                 }
             }
-            switch try kind == .table ? store.peekAtOnce(key) : store.lookUp(key, includingExpired: true) {
+            switch try kind == .table
+                ? store.peekAtOnce(key) : store.lookUp(key, includingExpired: true, leavesCompressed: true)
+            {
             case .hit(let entry): search.take(.entry(entry), of: key)
             case .miss: search.take(nil, of: key)
             case .due: return nil

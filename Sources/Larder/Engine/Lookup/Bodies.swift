@@ -21,7 +21,10 @@ final class Bodies: EnginePart {
     /// - Parameters:
     ///   - isDiscarded: true also searches `trash/`.
     ///   - mayWait: false leaves damage to the next lookup, as recording it waits for the disk.
-    func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool, mayWait: Bool = true) throws -> Body? {
+    ///   - leavesCompressed: true leaves a short body compressed, too.
+    func open(
+        _ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool, mayWait: Bool = true, leavesCompressed: Bool = false
+    ) throws -> Body? {
         let isForTier = tier.holds(head.length)
         if isForTier, let bytes = tier.bytes(of: head.digest) { return Body(bytes) }
         let found: OwnedDescriptor?
@@ -48,33 +51,32 @@ final class Bodies: EnginePart {
         }
         let place = BodyPlace(
             directory: files.blobs, name: .digest(head.digest), tier: tier.fits(head.length) ? tier : nil)
-        if head.encoding == .gzip { return try open(compressed: file, at: place, head, blob, mayWait: mayWait) }
-        return Body(file: file, at: place, length: ByteCount(Int64(clamping: head.length)))
-    }
-
-    /// A body that is longer is decompressed when it is read.
-    private static let longestDecompressed: UInt64 = 1 << 20
-
-    /// A short one is decompressed at once, so that damage makes a miss.
-    private func open(
-        compressed file: OwnedDescriptor, at place: BodyPlace, _ head: BlobRecord, _ blob: UInt64, mayWait: Bool
-    ) throws -> Body? {
-        let damage = damage
-        let body = Body(
-            compressed: CompressedBody(file, at: place, length: Int64(clamping: head.length)) {
-                damage.quarantineLater(blob, head, $0)
-            })
+        guard head.encoding == .gzip else {
+            return Body(file: file, at: place, length: ByteCount(Int64(clamping: head.length)))
+        }
         // As bytes of a file, which no one takes for those of the body.
-        var ownPlace = place
-        ownPlace.tier = nil
-        let member = Body(file: file, at: ownPlace, length: ByteCount(Int64(clamping: head.storedLength)))
-        guard head.length <= Self.longestDecompressed else { return body.with(member) }
+        let own = BodyPlace(directory: files.blobs, name: .digest(head.digest))
+        let member = Body(file: file, at: own, length: ByteCount(Int64(clamping: head.storedLength)))
+        let body = body(of: member, heldAt: place, head, blob)
+        if leavesCompressed || head.length > Self.longestDecompressed { return body }
         if !mayWait { return nil }
         do {
-            return Body(try body.bytes()).with(member)
+            return Body(try body.bytes())
         } catch let error as LarderError where error.code == .corruption {
             return nil
         }
+    }
+
+    /// A body that is longer is decompressed when it is read; a shorter one at once, so that damage makes a miss.
+    private static let longestDecompressed: UInt64 = 1 << 20
+
+    /// The body of a gzip member, decompressed as it is read.
+    func body(of member: Body, heldAt place: BodyPlace? = nil, _ head: BlobRecord, _ blob: UInt64) -> Body {
+        let damage = damage
+        return Body(
+            compressed: CompressedBody(member, heldAt: place, length: Int64(clamping: head.length)) {
+                damage.quarantineLater(blob, head, $0)
+            })
     }
 
     /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.

@@ -91,6 +91,8 @@ final class Lookups: EnginePart {
         var isCounted = true
         /// False for a look that does not count as a use of the entry.
         var isAccess = true
+        /// True for a caller that may send a compressed body as it is stored.
+        var leavesCompressed = false
     }
 
     /// What a lookup in the index found, before a file is opened.
@@ -162,7 +164,10 @@ final class Lookups: EnginePart {
                 // A store that may write puts such a file back at the second attempt, and finds it in its place at the
                 // third.
                 let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
-                if let body = try bodies.open(head, blob, isDiscarded: isDiscarded, mayWait: mayWait) {
+                if let body = try bodies.open(
+                    head, blob, isDiscarded: isDiscarded, mayWait: mayWait,
+                    leavesCompressed: visibility.leavesCompressed)
+                {
                     noteHit(stamp: record.stamp, length: head.length, use: use, visibility)
                     return .hit(Entry(key: key, body: body, source: .index(record: record, head: head)))
                 }
@@ -188,10 +193,14 @@ final class Lookups: EnginePart {
         }
         guard let head = BlobRecord(blobBytes), head.isComplete, view.fits(blobBytes) else { return .damaged }
         guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
-        guard let bytes = try bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
+        let body: Body
+        if head.encoding == .gzip, visibility.leavesCompressed, !bodies.isVerifying {
+            body = bodies.body(of: Body(Array(BlobRecord.inlineBytes(blobBytes))), head, view.blob)
+        } else {
+            guard let bytes = try bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
+            body = Body(bytes)
+        }
         noteHit(stamp: view.stamp, length: head.length, use: use, visibility)
-        var body = Body(bytes)
-        if head.encoding == .gzip { body = body.with(Body(Array(BlobRecord.inlineBytes(blobBytes)))) }
         return .inline(Entry(key: key, body: body, source: .index(record: record, head: head)))
     }
 
@@ -466,10 +475,9 @@ final class Lookups: EnginePart {
             guard let descriptor = put.openFile else { return nil }
             let place = BodyPlace(directory: files.staging, name: .token(file.token))
             let length = Int64(clamping: put.length)
-            body =
-                file.encoding == .gzip
-                ? Body(compressed: CompressedBody(descriptor, at: place, length: length))
-                : Body(file: descriptor, at: place, length: ByteCount(length))
+            let stored = Body(
+                file: descriptor, at: place, length: ByteCount(file.encoding == .gzip ? file.length : length))
+            body = file.encoding == .gzip ? Body(compressed: CompressedBody(stored, length: length)) : stored
         }
         return Entry(key: put.key, body: body, source: .pending(put, try descriptions.description(of: put)))
     }
