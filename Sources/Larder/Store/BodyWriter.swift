@@ -5,7 +5,8 @@ import SystemPackage
 ///
 /// Bytes are hashed as they arrive, those for a file while they are written. Up to the inline threshold they stay in
 /// memory. Beyond it they are written to a file in the store's staging directory, which `commit()` makes the entry's
-/// body without another copy. A writer that is dropped without a commit leaves nothing. Use it from one task or thread
+/// body without another copy; only one that is to be stored compressed is read again, whole (16 MiB at most), and
+/// written to a second file. A writer that is dropped without a commit leaves nothing. Use it from one task or thread
 /// at a time.
 public final class BodyWriter: @unchecked Sendable {
     // SAFETY: the thread that writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`,
