@@ -110,7 +110,9 @@ let package = Package(
         .target(name: "LMDB", dependencies: ["CLMDB", "Failpoints"], swiftSettings: failpoints),
         .target(
             name: "Larder",
-            dependencies: ["CLarder", "CZlib", "Failpoints", "LMDB", "Locks", .crypto, .logging, .systemPackage],
+            dependencies: [
+                "CLarder", "CZlib", "Failpoints", "LMDB", "Locks", .crypto, .cryptoExtras, .logging, .systemPackage,
+            ],
             swiftSettings: failpoints
         ),
         .target(name: "CLarderInterface"),
@@ -373,6 +375,7 @@ if let names = Context.environment["LARDER_TEST_TARGETS"]?.split(separator: ",")
 // checks the result.
 extension Target.Dependency {
     static let crypto = product(name: "Crypto", package: "swift-crypto")
+    static let cryptoExtras = product(name: "CryptoExtras", package: "swift-crypto")
     static let logging = product(name: "Logging", package: "swift-log")
     static let systemPackage = product(name: "SystemPackage", package: "swift-system")
 

@@ -3,6 +3,8 @@ import CLMDB
 /// A position in one database. Valid inside the closure that received it.
 public struct Cursor {
     let pointer: OpaquePointer
+    let database: Database
+    let space: Unmanaged<RowSpace>?
 
     /// A key-value pair; both point into the map (see `ReadTransaction`).
     public typealias Pair = (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
@@ -31,6 +33,15 @@ public struct Cursor {
     }
 
     private func move(_ operation: MDB_cursor_op, _ from: MDB_val = MDB_val()) throws(LMDBError) -> Pair? {
+        guard let space = space?.takeUnretainedValue() else { return try step(operation, from) }
+        let database = database
+        let found = try space.withStored(database, UnsafeRawBufferPointer(from)) { stored throws(LMDBError) in
+            try step(operation, MDB_val(stored))
+        }
+        return found.map { space.open(database, $0.key, $0.value) }
+    }
+
+    private func step(_ operation: MDB_cursor_op, _ from: MDB_val) throws(LMDBError) -> Pair? {
         var key = from
         var value = MDB_val()
         let code = perform("mdb_cursor_get", mdb_txn_env(mdb_cursor_txn(pointer))) {

@@ -3,6 +3,10 @@ import CLMDB
 /// A named database (B-tree) of an environment. The handle is valid in every transaction of that environment.
 public struct Database: Sendable, Hashable {
     let handle: MDB_dbi
+    /// Binds its rows to it, where rows are sealed. 0: its rows never are.
+    var number: UInt8 = 0
+    /// How its rows are sealed then.
+    var sealing = RowSealing()
 
     /// LMDB's own list of free pages: `FREE_DBI` in `mdb.c`, what `mdb_stat -f` reads. Read-only.
     static let freeList = Database(handle: 0)

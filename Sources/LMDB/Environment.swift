@@ -16,7 +16,7 @@ import Synchronization
 public final class Environment: @unchecked Sendable {
     // SAFETY: LMDB environments are thread-safe (lmdb.h); with MDB_NOTLS read transactions may move between threads.
     // `committedPages` and `canPeekNextPage` are guarded by LMDB's writer lock: only a write transaction touches them.
-    // `mapMoved` is set before others see the environment.
+    // `mapMoved` and `cipher` are set before others see the environment.
     let pointer: OpaquePointer
     let slots = ReaderSlots()
     var committedPages: Int?
@@ -29,6 +29,7 @@ public final class Environment: @unchecked Sendable {
     let reserved: Atomic<Int>
     let isRemapping = Atomic<Bool>(false)
     var mapMoved: () -> Void = {}
+    private(set) var cipher: (any RowCipher)?
 
     /// Number of pooled read transactions.
     public static let slotCount = ReaderSlots.count
@@ -132,7 +133,7 @@ public final class Environment: @unchecked Sendable {
     public func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
         let read = try beginPooled()
         defer { end(read) }
-        return try body(ReadTransaction(pointer: read.transaction, slot: read.slot?.number))
+        return try body(ReadTransaction(read))
     }
 
     /// Runs `body` on a separate snapshot, for reads that last.
@@ -140,7 +141,7 @@ public final class Environment: @unchecked Sendable {
     public func readUnpooled<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
         let read = try beginUnpooled()
         defer { end(read) }
-        return try body(ReadTransaction(pointer: read.transaction, slot: nil))
+        return try body(ReadTransaction(read))
     }
 
     /// A read transaction under way.
@@ -149,6 +150,8 @@ public final class Environment: @unchecked Sendable {
         @usableFromInline let transaction: OpaquePointer
         /// Nil: the transaction is not pooled.
         @usableFromInline let slot: ReaderSlot?
+        /// That of the slot, or the transaction's own.
+        let space: Unmanaged<RowSpace>?
     }
 
     @usableFromInline
@@ -173,13 +176,13 @@ public final class Environment: @unchecked Sendable {
             if code == MDB_MAP_RESIZED { return nil }
             try check(code, "mdb_txn_renew")
             isBegun = true
-            return Read(transaction: pooled, slot: slot)
+            return Read(transaction: pooled, slot: slot, space: slot.space(cipher))
         }
         guard let fresh = try beginFirst() else { return nil }
         slot.transaction = fresh
         slots.notePooled()
         isBegun = true
-        return Read(transaction: fresh, slot: slot)
+        return Read(transaction: fresh, slot: slot, space: slot.space(cipher))
     }
 
     /// A transaction for a slot that has none; nil as above.
@@ -198,7 +201,9 @@ public final class Environment: @unchecked Sendable {
         for attempt in 0..<Int.max {
             try enter()
             do {
-                return Read(transaction: try beginRead(), slot: nil)
+                let transaction = try beginRead()
+                let space = cipher.map { Unmanaged.passRetained(RowSpace($0)) }
+                return Read(transaction: transaction, slot: nil, space: space)
             } catch {
                 leave()
                 guard error.isMapResized, try followMap(attempt) else { throw error }
@@ -214,6 +219,7 @@ public final class Environment: @unchecked Sendable {
             slot.unlock()
         } else {
             mdb_txn_abort(read.transaction)
+            read.space?.release()
             leave()
         }
     }
@@ -286,7 +292,7 @@ public final class Environment: @unchecked Sendable {
         let pages = lastPage + 1
         committedPages = pages
         canPeekNextPage = Self.nextPage(of: transaction) == pages
-        return WriteTransaction(pointer: transaction, environment: self)
+        return WriteTransaction(pointer: transaction, environment: self, cipher)
     }
 
     /// Runs `body` in a write transaction; commits when it returns, aborts when it throws.
@@ -306,7 +312,13 @@ public final class Environment: @unchecked Sendable {
     }
 
     /// Opens a named database, creating it if `create` is set; nil if it does not exist. `mdb_dbi_open`.
-    public func openDatabase(_ name: String, order: KeyOrder, create: Bool) throws -> Database? {
+    /// - Parameters:
+    ///   - number: what binds rows to the database, where they are sealed; other than that of all other databases.
+    ///     Default: 0, for one whose rows are not.
+    ///   - sealing: how they are sealed then. Default: no part of keys is hidden.
+    public func openDatabase(
+        _ name: String, order: KeyOrder, create: Bool, number: UInt8 = 0, sealing: RowSealing = RowSealing()
+    ) throws -> Database? {
         var handle: MDB_dbi = 0
         let flags = order.flags | (create ? UInt32(MDB_CREATE) : 0)
         if create {
@@ -316,7 +328,7 @@ public final class Environment: @unchecked Sendable {
                 }
                 try check(code, "mdb_dbi_open")
             }
-            return Database(handle: handle)
+            return Database(handle: handle, number: number, sealing: sealing)
         }
         // A handle opened in a read transaction becomes shared when that transaction commits, not when it aborts.
         let transaction = try beginRead()
@@ -327,7 +339,19 @@ public final class Environment: @unchecked Sendable {
             throw LMDBError(code: code, function: "mdb_dbi_open")
         }
         try check(mdb_txn_commit(transaction), "mdb_txn_commit")
-        return Database(handle: handle)
+        return Database(handle: handle, number: number, sealing: sealing)
+    }
+
+    /// Seals every row from now on, and opens those that are read: values are encrypted, and names in keys hidden. What
+    /// a transaction returns is then valid until it has read 15 more rows. Call it before the first transaction.
+    public func sealRows(with cipher: any RowCipher) { self.cipher = cipher }
+
+    /// Whether rows are sealed.
+    public var sealsRows: Bool { cipher != nil }
+
+    /// Bytes that the value of a row takes.
+    public func valueLength(_ database: Database, key: Int, value: Int) -> Int {
+        cipher.map { RowSpace.length(database, key: key, value: value, $0) } ?? value
     }
 
     // MARK: The file

@@ -9,11 +9,21 @@ public struct ReadTransaction {
     /// The pooled slot it runs in, 0..<`Environment.slotCount`, which no other thread uses at the same time. Nil: a
     /// separate transaction.
     public let slot: Int?
+    // SAFETY: kept by what the transaction runs in until it ends. A lookup must not count references to it.
+    /// Where sealed rows are opened. Nil: rows are stored as they are.
+    let space: Unmanaged<RowSpace>?
 
     @usableFromInline
-    init(pointer: OpaquePointer, slot: Int? = nil) {
+    init(_ read: Environment.Read) {
+        pointer = read.transaction
+        slot = read.slot?.number
+        space = read.space
+    }
+
+    init(pointer: OpaquePointer, space: Unmanaged<RowSpace>?) {
         self.pointer = pointer
-        self.slot = slot
+        slot = nil
+        self.space = space
     }
 
     /// The number of the transaction whose state this snapshot shows (`mdb_txn_id`).
@@ -23,6 +33,7 @@ public struct ReadTransaction {
     /// contain. `mdb_get`; O(log n).
     @inline(__always)
     public func get(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> UnsafeRawBufferPointer? {
+        if let space, database.number > 0 { return try getSealed(space.takeUnretainedValue(), database, key) }
         var key = MDB_val(key)
         var value = MDB_val()
         let code = perform("mdb_get", in: pointer) { mdb_get(pointer, database.handle, &key, &value) }
@@ -46,26 +57,12 @@ public struct ReadTransaction {
     /// Throws damage if the head of a value on overflow pages is wrong: when LMDB deletes or replaces the value, it
     /// frees as many pages as the head says. Values within a page of the tree have no such head.
     ///
+    /// Where rows are sealed, a write transaction looks at the head before it opens a value.
     /// - Parameters:
     ///   - value: as `get` returned it.
     ///   - keyCount: length of its key.
     public func checkHead(of value: UnsafeRawBufferPointer, keyCount: Int) throws(LMDBError) {
-        guard value.count > 200, let base = value.baseAddress, let format = PageFormat.current else { return }
-        var stat = MDB_stat()
-        mdb_env_stat(mdb_txn_env(pointer), &stat)
-        let pageSize = Int(stat.ms_psize)
-        guard
-            PageView.nodeHeaderLength + format.keySpace(keyCount) + value.count > format.largestNode(pageSize: pageSize)
-        else {
-            return
-        }
-        // SAFETY: such a value starts right after the page header, both in the map and in memory of the transaction.
-        let head = UnsafeRawBufferPointer(start: base - format.headerLength, count: format.headerLength)
-        let view = PageView(raw: head, format: format)
-        let dirty: UInt16 = 0x10
-        guard view.flags & ~dirty == PageView.overflowFlag,
-            UInt64(view.overflowPages) == format.overflowPages(UInt64(value.count), pageSize: pageSize)
-        else { throw LMDBError(code: MDB_CORRUPTED, function: "mdb_del") }
+        if space == nil { try checkValueHead(of: value, keyCount: keyCount, in: pointer) }
     }
 
     /// Page and entry counts, uncommitted changes included when called on a write transaction. `mdb_stat`; O(1).
@@ -83,8 +80,30 @@ public struct ReadTransaction {
             "mdb_cursor_open")
         guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
         defer { mdb_cursor_close(cursor) }
-        return try body(Cursor(pointer: cursor))
+        return try body(Cursor(pointer: cursor, database: database, space: database.number > 0 ? space : nil))
     }
+}
+
+/// See `ReadTransaction.checkHead`.
+func checkValueHead(
+    of value: UnsafeRawBufferPointer, keyCount: Int, in transaction: OpaquePointer
+) throws(LMDBError) {
+    guard value.count > 200, let base = value.baseAddress, let format = PageFormat.current else { return }
+    var stat = MDB_stat()
+    mdb_env_stat(mdb_txn_env(transaction), &stat)
+    let pageSize = Int(stat.ms_psize)
+    guard
+        PageView.nodeHeaderLength + format.keySpace(keyCount) + value.count > format.largestNode(pageSize: pageSize)
+    else {
+        return
+    }
+    // SAFETY: such a value starts right after the page header, both in the map and in memory of the transaction.
+    let head = UnsafeRawBufferPointer(start: base - format.headerLength, count: format.headerLength)
+    let view = PageView(raw: head, format: format)
+    let dirty: UInt16 = 0x10
+    guard view.flags & ~dirty == PageView.overflowFlag,
+        UInt64(view.overflowPages) == format.overflowPages(UInt64(value.count), pageSize: pageSize)
+    else { throw LMDBError(code: MDB_CORRUPTED, function: "mdb_del") }
 }
 
 extension MDB_val {

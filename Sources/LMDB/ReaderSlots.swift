@@ -147,10 +147,11 @@ func readerRows(_ environment: OpaquePointer) -> Int {
 /// One pooled read transaction.
 @usableFromInline
 final class ReaderSlot: @unchecked Sendable {
-    // SAFETY: `transaction` is touched only between a successful `tryLock()` and `unlock()`.
+    // SAFETY: `transaction` and `space` are touched only between a successful `tryLock()` and `unlock()`.
     @usableFromInline let number: Int
     private let busy = Atomic<Bool>(false)
     var transaction: OpaquePointer?
+    private var space: RowSpace?
     // Keeps two slots off one cache line.
     private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -164,6 +165,14 @@ final class ReaderSlot: @unchecked Sendable {
     @inline(__always)
     func unlock() {
         busy.store(false, ordering: .releasing)
+    }
+
+    /// Where its transaction opens sealed rows.
+    @inline(__always)
+    func space(_ cipher: (any RowCipher)?) -> Unmanaged<RowSpace>? {
+        guard let cipher else { return nil }
+        if space == nil { space = RowSpace(cipher) }
+        return space.map(Unmanaged.passUnretained)
     }
 
     func close() {

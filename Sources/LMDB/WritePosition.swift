@@ -7,7 +7,10 @@ public struct WritePosition {
     let transaction: WriteTransaction
     let database: Database
     let cursor: OpaquePointer
+    /// As it is stored.
     let key: MDB_val
+    /// The key, where rows are sealed.
+    let name: [UInt8]
     /// The value; valid until the next change in the transaction.
     public let value: UnsafeRawBufferPointer
 
@@ -26,13 +29,26 @@ public struct WritePosition {
             copy.copyMemory(from: UnsafeRawBufferPointer(key))
             transaction.note(database, UnsafeRawBufferPointer(copy))
             var key = MDB_val(UnsafeRawBufferPointer(copy))
-            var value = MDB_val(bytes)
-            return perform("mdb_cursor_put", mdb_txn_env(mdb_cursor_txn(cursor))) {
-                mdb_cursor_put(cursor, &key, &value, UInt32(MDB_CURRENT))
+            guard let space = transaction.space, database.number > 0 else { return put(&key, MDB_val(bytes)) }
+            let length = space.length(database, key: name.count, value: bytes.count)
+            return withUnsafeTemporaryAllocation(byteCount: length, alignment: 16) { sealed in
+                name.withUnsafeBytes {
+                    space.seal(
+                        database, key: $0, stored: UnsafeRawBufferPointer(copy), count: bytes.count, into: sealed
+                    ) { $0.copyMemory(from: bytes) }
+                }
+                return put(&key, MDB_val(UnsafeRawBufferPointer(sealed)))
             }
         }
         try check(code, "mdb_cursor_put")
         transaction.hasChanges = true
+    }
+
+    private func put(_ key: inout MDB_val, _ bytes: MDB_val) -> Int32 {
+        var value = bytes
+        return perform("mdb_cursor_put", mdb_txn_env(mdb_cursor_txn(cursor))) {
+            mdb_cursor_put(cursor, &key, &value, UInt32(MDB_CURRENT))
+        }
     }
 
     /// Gives the cursor back to the transaction.
@@ -42,6 +58,17 @@ public struct WritePosition {
 extension WriteTransaction {
     /// The pair under `key`; nil if there is none. `mdb_cursor_get`, `MDB_SET`.
     public func position(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> WritePosition? {
+        if let space, database.number > 0 {
+            return try space.withStored(database, key) { stored throws(LMDBError) in
+                try position(database, stored, named: key, in: space)
+            }
+        }
+        return try position(database, key, named: nil, in: nil)
+    }
+
+    private func position(
+        _ database: Database, _ key: UnsafeRawBufferPointer, named name: UnsafeRawBufferPointer?, in space: RowSpace?
+    ) throws(LMDBError) -> WritePosition? {
         let cursor = try takeCursor(database)
         let transaction = reading.pointer
         var found = MDB_val(key)
@@ -50,8 +77,13 @@ extension WriteTransaction {
             mdb_cursor_get(cursor, &found, &value, MDB_SET_KEY)
         }
         if code == MDB_SUCCESS {
+            var bytes = UnsafeRawBufferPointer(value)
+            if let space, let name {
+                bytes = try space.value(database, name, UnsafeRawBufferPointer(found), bytes, in: transaction)
+            }
             return WritePosition(
-                transaction: self, database: database, cursor: cursor, key: found, value: UnsafeRawBufferPointer(value))
+                transaction: self, database: database, cursor: cursor, key: found, name: name.map { Array($0) } ?? [],
+                value: bytes)
         }
         giveBack(cursor)
         // A key that no database can hold, which a damaged row may contain.

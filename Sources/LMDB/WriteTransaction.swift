@@ -15,9 +15,13 @@ public final class WriteTransaction {
     /// again. `mdb_txn_commit`.
     public internal(set) var hasChanges = false
 
-    init(pointer: OpaquePointer, environment: Environment) {
+    /// Where sealed rows are opened. Nil: rows are stored as they are.
+    let space: RowSpace?
+
+    init(pointer: OpaquePointer, environment: Environment, _ cipher: (any RowCipher)?) {
         self.pointer = pointer
         self.environment = environment
+        space = cipher.map { RowSpace($0, checksHeads: true) }
     }
 
     deinit { abort() }
@@ -71,13 +75,19 @@ public final class WriteTransaction {
     }
 
     /// This transaction seen as a snapshot: reads show its own changes.
-    public var reading: ReadTransaction { ReadTransaction(pointer: live) }
+    public var reading: ReadTransaction {
+        ReadTransaction(pointer: live, space: space.map(Unmanaged.passUnretained))
+    }
 
     /// Stores `value` under `key`, replacing any value there. `mdb_put`.
     public func put(_ database: Database, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer)
         throws(LMDBError)
     {
         note(database, key)
+        if let space, database.number > 0 {
+            _ = try putSealed(space, database, key, count: value.count, flags: 0) { $0.copyMemory(from: value) }
+            return
+        }
         var key = MDB_val(key)
         var value = MDB_val(value)
         try check(perform("mdb_put", in: live) { mdb_put(live, database.handle, &key, &value, 0) }, "mdb_put")
@@ -118,6 +128,13 @@ public final class WriteTransaction {
     private func reserve(
         _ database: Database, _ key: UInt64, count: Int, flags: UInt32, fill: (UnsafeMutableRawBufferPointer) -> Void
     ) throws {
+        if let space, database.number > 0 {
+            try withUnsafeBytes(of: key) { bytes in
+                note(database, bytes)
+                _ = try putSealed(space, database, bytes, count: count, flags: flags, fill: fill)
+            }
+            return
+        }
         var value = MDB_val(mv_size: count, mv_data: nil)
         try withUnsafeBytes(of: key) { bytes in
             note(database, bytes)
@@ -138,6 +155,9 @@ public final class WriteTransaction {
         _ database: Database, _ key: UnsafeRawBufferPointer, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(LMDBError) -> UnsafeRawBufferPointer? {
         note(database, key)
+        if let space, database.number > 0 {
+            return try putSealed(space, database, key, count: count, flags: UInt32(MDB_NOOVERWRITE), fill: fill)
+        }
         var key = MDB_val(key)
         var value = MDB_val(mv_size: count, mv_data: nil)
         let code = perform("mdb_put", in: live) {
@@ -154,6 +174,11 @@ public final class WriteTransaction {
     @discardableResult
     public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
         note(database, key)
+        if let space, database.number > 0 { return try deleteSealed(space, database, key) }
+        return try deleteStored(database, key)
+    }
+
+    func deleteStored(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
         var key = MDB_val(key)
         let code = perform("mdb_del", in: live) { mdb_del(live, database.handle, &key, nil) }
         if code == MDB_NOTFOUND || code == MDB_BAD_VALSIZE { return false }

@@ -17,7 +17,7 @@ struct CoherenceRun {
     private static let keys = 16
 
     func run() throws {
-        var configuration = Configuration()
+        var configuration = Configuration.ofWorker
         configuration.logger.logLevel = .critical
         configuration.commitDelay = .milliseconds(1)
         configuration.inlineThreshold = .kibibytes(4)

@@ -137,7 +137,7 @@ final class DamageRun {
     }
 
     private func configuration(isReadOnly: Bool = false) -> Configuration {
-        var configuration = Configuration()
+        var configuration = Configuration.ofWorker
         configuration.verification = .always
         configuration.inlineThreshold = .kibibytes(16)
         configuration.compression = .trial

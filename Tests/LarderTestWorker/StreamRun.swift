@@ -13,7 +13,7 @@ struct StreamRun {
     private static let pieceLength = 256 << 10
 
     func run() async throws {
-        var configuration = Configuration()
+        var configuration = Configuration.ofWorker
         configuration.logger.logLevel = .critical
         let store = try await Store.open(at: store, configuration)
         let count = mebibytes << 20 / Self.pieceLength

@@ -219,7 +219,7 @@ func same(_ store: Store, seed: UInt64, count: Int) throws {
 }
 
 func timeOpens(_ path: FilePath, _ count: Int) throws {
-    var configuration = Configuration()
+    var configuration = Configuration.ofWorker
     configuration.logger.logLevel = .critical
     let store = try Store(at: path, configuration)
     for number in 0..<count {
@@ -261,7 +261,7 @@ func tally(_ store: Store, seed: UInt64, count: Int) throws {
 
 /// A store with a file of each kind in it; the process ends without closing it.
 func makeEveryFile(_ path: FilePath) throws {
-    var configuration = Configuration()
+    var configuration = Configuration.ofWorker
     configuration.inlineThreshold = .kibibytes(1)
     configuration.verification = .always
     configuration.logger.logLevel = .critical
@@ -341,7 +341,7 @@ func run() throws {
         let run = DamageRun(root: arguments[1], seed: seed, rounds: min(first, count)..<count)
         return try run.run()
     }
-    var configuration = Configuration()
+    var configuration = Configuration.ofWorker
     configuration.commitDelay = .milliseconds(2)
     configuration.logger.logLevel = .critical
     let store = try Store(at: FilePath(arguments[1]), configuration)

@@ -168,10 +168,11 @@ import Testing
                     + "store whose file was damaged: close the store in every process, then call `Store.rebuildIndex(at:)`, which "
                     + "keeps the entries that can still be read"
             ) { _ = try Store(at: path, .testing()) }
-            try TestFiles.write(Array("larder\nformat 6\nstore x\n".utf8), to: path.appending("FORMAT"))
+            try TestFiles.write(
+                Array("larder\nformat \(FormatFile.newestVersion + 1)\nstore x\n".utf8), to: path.appending("FORMAT"))
             try expect(
                 path,
-                "formatMismatch: PATH/FORMAT says format 6, newer than format 5 that this version of Larder knows: upgrade Larder, or use another directory; nothing was changed"
+                "formatMismatch: PATH/FORMAT says format 7, newer than format 6 that this version of Larder knows: upgrade Larder, or use another directory; nothing was changed"
             ) { _ = try Store(at: path, .testing()) }
         }
     }

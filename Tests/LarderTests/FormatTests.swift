@@ -320,7 +320,7 @@ import Testing
         expect(token.indexKey, "000000000000001f 0000000000000002")
         let parts = Layout.parseTrash(Layout.trash(token, digest))
         #expect(parts?.token == token)
-        #expect(parts?.digest == digest)
+        #expect(parts?.name == BlobName(digest))
         #expect(Layout.instance(ofStaged: token.name) == 0x1F)
         #expect(Layout.instance(ofStaged: Layout.instanceLock(0x1F)) == 0x1F)
     }

@@ -21,8 +21,10 @@ import Testing
                 "Golden/format-\(format)")
         }
 
-        private func configuration() -> Configuration {
+        private func configuration(_ format: Int = FormatFile.currentVersion) throws -> Configuration {
             var configuration = Configuration.testing()
+            configuration.encryption =
+                format == FormatFile.Feature.encryption.rawValue ? try Configuration.testKey : nil
             configuration.clock = TestClock(wall: Self.moment)
             configuration.inlineThreshold = .kibibytes(1)
             configuration.embeddingThreshold = 64
@@ -32,14 +34,16 @@ import Testing
 
         @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"] != nil))
         func writeGoldenStore() throws {
-            let isCompressed = ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"] == "5"
-            var golden = golden(isCompressed ? 5 : FormatFile.currentVersion)
+            let asked = ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"].flatMap { Int($0) } ?? 0
+            let format = max(asked, FormatFile.currentVersion)
+            let isCompressed = format > FormatFile.currentVersion
+            var golden = golden(format)
             if PageFormat.current != .version1 {
                 golden = golden.deletingLastPathComponent().appendingPathComponent(golden.lastPathComponent + "-lmdb-1")
             }
             let path = FilePath(golden.path)
             removeTree(path)
-            let store = try Store(at: path, configuration())
+            let store = try Store(at: path, configuration(format))
             try store.setBudget(Budget(bytes: .mebibytes(64), entries: 1000, largestEntry: .mebibytes(8)))
             try store.put(
                 body(100, 1), for: "http://golden.test/inline", PutOptions(tags: ["a", "b"], metadata: [1, 2, 3]))
@@ -68,8 +72,8 @@ import Testing
                 let path = directory.appending("store")
                 try FileManager.default.copyItem(at: golden(format), to: URL(fileURLWithPath: path.string))
                 // Written with LMDB 0.9: see LibraryVersionTests.
-                if PageFormat.current != .version1 { try Store.rebuildIndex(at: path, configuration()) }
-                let store = try Store(at: path, configuration())
+                if PageFormat.current != .version1 { try Store.rebuildIndex(at: path, configuration(format)) }
+                let store = try Store(at: path, configuration(format))
                 #expect(try store.check().violations.map(\.description) == [])
                 #expect(try store.budget() == Budget(bytes: .mebibytes(64), entries: 1000, largestEntry: .mebibytes(8)))
                 let inline = try #require(try store.get("http://golden.test/inline"))
@@ -87,7 +91,7 @@ import Testing
                 #expect(try store.get(Key(String(repeating: "long/", count: 200)))?.body.bytes() == body(10, 3))
                 #expect(try store.pinnedTags() == ["b"])
                 #expect(try store.keys(.prefix("http://golden.test/")).count == 4)
-                if format == 5 {
+                if format >= 5 {
                     for length in [1_000, 100_000] {
                         let text = try #require(try store.get(Key("text:\(length)")))
                         #expect(try text.body.bytes() == CompressionTests.text(length))

@@ -40,3 +40,11 @@ func withPowerLoss(
         try body(crashed)
     }
 }
+
+extension Layout {
+    /// The name of a body file in a store that is not encrypted.
+    static func blob(_ digest: Digest) -> String { blob(BlobName(digest)) }
+
+    /// A name in `trash/` of such a store.
+    static func trash(_ token: StagingToken, _ digest: Digest) -> String { trash(token, BlobName(digest)) }
+}

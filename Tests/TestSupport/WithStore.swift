@@ -16,10 +16,18 @@ extension Configuration {
         configuration.logger.logLevel = .critical
         configuration.expiredRetention = .seconds(3_000_000_000)
         configuration.heedsMemoryPressure = false
+        if isEncrypting { configuration.encryption = try? testKey }
         if let clock { configuration.clock = clock }
         change(&configuration)
         return configuration
     }
+
+    /// Whether stores of tests are encrypted that do not say so themselves: with `LARDER_TEST_ENCRYPTION` in the
+    /// environment.
+    public static let isEncrypting = getenv("LARDER_TEST_ENCRYPTION") != nil
+
+    /// The key of encrypted stores of tests.
+    public static var testKey: EncryptionKey { get throws { try EncryptionKey(bytes: 0..<32) } }
 }
 
 /// Runs `body` with a new store; afterwards verifies the store, closes it and removes its directory.

@@ -33,6 +33,9 @@ final class Workload: @unchecked Sendable {
         configuration.compression = .trial
         configuration.inlineThreshold = .kibibytes(4)
         configuration.logger.logLevel = .critical
+        if ProcessInfo.processInfo.environment["LARDER_TEST_ENCRYPTION"] != nil {
+            configuration.encryption = try? EncryptionKey(bytes: 0..<32)
+        }
         return configuration
     }
 

@@ -21,7 +21,7 @@ import SystemPackage
                 require(
                     UInt64(BlobRecord.inlineBytes(raw).count) == head.storedLength, "an inline body of another length")
             }
-            _ = (head.allocated.asBytes, head.token.name, Layout.blob(head.digest))
+            _ = (head.allocated.asBytes, head.token.name, Layout.blob(BlobName(head.digest)))
         case 2:
             guard let record = DigestRecord(raw) else { return }
             var written = [UInt8](repeating: 0, count: DigestRecord.length)
@@ -55,8 +55,8 @@ import SystemPackage
     if let digest = Digest(hexadecimal: text) { require(Digest(hexadecimal: digest.hexadecimal) == digest, "digest") }
     if let token = StagingToken(name: text) { require(StagingToken(name: token.name) == token, "token") }
     if let parts = Layout.parseTrash(text) {
-        let again = Layout.parseTrash(Layout.trash(parts.token, parts.digest))
-        require(again?.token == parts.token && again?.digest == parts.digest, "trash")
+        let again = Layout.parseTrash(Layout.trash(parts.token, parts.name))
+        require(again?.token == parts.token && again?.name == parts.name, "trash")
     }
     input.withUnsafeBytes { raw in _ = StagingToken(indexKey: raw) }
 }

@@ -49,13 +49,14 @@ extension Check {
         guard let file = try openFile(id, head) else { return 0 }
         let status = try FileSystem.status(file, path: nil)
         if head.encoding == .partial { return try checkPartial(id, head, status) }
-        if status.size != Int64(clamping: head.storedLength) {
-            try report(damaged: id, head, "its file has \(status.size) bytes instead of \(head.storedLength)")
+        if status.size != engine.files.fileLength(head) {
+            try report(
+                damaged: id, head, "its file has \(status.size) bytes instead of \(engine.files.fileLength(head))")
             return 0
         }
         // Before the allocated bytes: a file that lost some of its bytes takes less space, too, and a corrected record
         // would make the damage look like one.
-        if readsBodies, try !head.matches(file) {
+        if readsBodies, try !engine.files.matches(file, head) {
             try report(damaged: id, head, "the bytes of its file do not match")
             return status.size
         }
@@ -65,7 +66,7 @@ extension Check {
 
     /// A body in progress has no digest yet: its file has to be as long as its ranges say.
     private mutating func checkPartial(_ id: UInt64, _ head: BlobRecord, _ status: FileSystem.Status) throws -> Int64 {
-        if status.size < Int64(clamping: head.storedLength) {
+        if status.size < engine.files.fileLength(head) {
             guard let now = try current(id), now.isSameFile(as: head), now.storedLength == head.storedLength else {
                 return 0
             }
@@ -183,7 +184,7 @@ extension Check {
     }
 
     private func isUsed(_ name: String) throws -> Bool {
-        try engine.read { try engine.index.hasBlobFile(name, $0) }
+        try engine.read { try engine.index.hasBlobFile(engine.files.digest(ofFile: name), $0) }
     }
 
     /// I8: what is reported equals what the directory takes, but for files of which the file system has not said for

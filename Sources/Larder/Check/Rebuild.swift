@@ -17,7 +17,8 @@ enum Rebuild {
             report.hasRestoredFormat = try restoreFormat(root)
             // A store that lost a directory gets it back, so that the next open finds its layout.
             for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
-            let files = try StoreFiles(root: root)
+            let cipher = try StoreKey.cipher(configuration.encryption, format(root), in: root)
+            let files = try StoreFiles(root: root, cipher)
             for name in Layout.shards { try files.makeShard(name) }
             guard let presence = try Presence.exclude(files.index) else { throw inUse(files.root.path) }
             defer { withExtendedLifetime(presence) {} }
@@ -42,10 +43,14 @@ enum Rebuild {
 
     /// Rows are written in the current format, and code that does not know it must not open them.
     private static func upgradeFormat(_ root: Directory) throws {
-        let bytes = try FileSystem.contents(Layout.format, in: root, limit: 256) ?? []
-        let format = try FormatFile(
-            contents: String(decoding: bytes, as: UTF8.self), path: root.path(of: Layout.format))
+        let format = try format(root)
         if format.version < FormatFile.currentVersion { try Creation.replace(format.upgraded, in: root) }
+    }
+
+    private static func format(_ root: Directory) throws -> FormatFile {
+        let bytes = try FileSystem.contents(Layout.format, in: root, limit: 256) ?? []
+        return try FormatFile(
+            contents: String(decoding: bytes, as: UTF8.self), path: root.path(of: Layout.format))
     }
 
     /// Writes `FORMAT` again if its contents are lost and everything else says that this is a store. True if it did.
@@ -73,7 +78,9 @@ enum Rebuild {
             }
             try FileSystem.unlink(Layout.newFormat, in: root)
             // Nothing says what the store may hold.
-            try Creation.replace(.fresh(FormatFile.newestVersion), in: root)
+            let isEncrypted = try FileSystem.status(Layout.encryption, in: root) != nil
+            let feature: FormatFile.Feature = isEncrypted ? .encryption : .compression
+            try Creation.replace(.fresh(feature.rawValue), in: root)
             return true
         }
     }

@@ -173,7 +173,7 @@ struct Repair {
             state.compressionGain &+= head.compressionGain
             guard head.location == .file else { continue }
             var corrected = head
-            let isPublished = try FileSystem.status(Layout.blob(head.digest), in: files.blobs) != nil
+            let isPublished = try FileSystem.status(Layout.blob(files.name(of: head.digest)), in: files.blobs) != nil
             // By its row sweeps and checkpoints find a file that is not in its place, or may not be on disk.
             if !head.isDamaged, !isPublished || head.epoch > state.syncedEpoch {
                 try mutation.blobs.noteUnpublished(head, id)

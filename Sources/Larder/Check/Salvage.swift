@@ -29,7 +29,21 @@ struct Salvage {
     /// Trees whose rows do not follow from those of others.
     private static let kept = ["meta", "entries", "blobs", "unpublished", "pinnedTags", "leases"]
 
-    init(files: StoreFiles) { self.files = files }
+    /// Nil in a store that is not encrypted.
+    private let opener: RowOpener?
+
+    init(files: StoreFiles) {
+        self.files = files
+        opener = files.cipher.map { RowOpener($0.rows) }
+    }
+
+    /// A row as it was before it was sealed.
+    private func opened(
+        _ tree: String, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
+    ) -> Cursor.Pair {
+        guard let opener, let place = Index.names.firstIndex(where: { $0.0 == tree }) else { return (key, value) }
+        return opener.open(Index.number(of: place), key, value)
+    }
 
     /// True if there is anything to keep.
     var isReadable: Bool { found > 0 || state != nil }
@@ -80,10 +94,12 @@ struct Salvage {
         var rows = 0
         try walk.run { tree, key, value in
             if tree == "entries" { rows += 1 }
-            if tree == "meta", key.elementsEqual(Index.stateKey) { state = StoreState(value) }
+            guard tree == "meta" else { return }
+            let row = opened(tree, key, value)
+            if row.key.elementsEqual(Index.stateKey) { state = StoreState(row.value) }
         }
         var damages = walk.damages
-        for (name, order) in Index.names {
+        for (name, order, _) in Index.names {
             if let found = walk.trees[name], found != order {
                 damages.append(PageDamage(page: meta.page, tree: name, what: "it has keys of another kind"))
             }
@@ -107,6 +123,7 @@ struct Salvage {
             try IndexLockFile.allocate(files.index.directory(Layout.rebuilt))
             let environment = try Environment(path: path.string)
             defer { environment.close() }
+            if let cipher = files.cipher { environment.sealRows(with: cipher.rows) }
             guard let index = try Index(environment: environment, create: true) else { return }
             try copy(FilePages(descriptor: file.raw), chosen, to: index, now)
             try environment.sync()
@@ -141,7 +158,8 @@ struct Salvage {
         let counted = counted ?? meta
         for source in counted == meta ? [meta] : [counted, meta] {
             var walk = PageWalk(pages, source, bigValues: .heads, isTolerant: true)
-            try walk.run { tree, key, value in
+            try walk.run { tree, storedKey, storedValue in
+                let (key, value) = opened(tree, storedKey, storedValue)
                 guard source == (tree == "meta" ? counted : meta), let database = databases[tree],
                     try Self.isSound(tree, key, value, &fallback)
                 else { return }

@@ -29,9 +29,10 @@ extension BlobRecord {
 
     /// True if a file holds the bytes of the digest.
     /// - Parameter pause: called between pieces; what it throws is passed on.
-    func matches(_ file: OwnedDescriptor, pause: () throws -> Void = {}) throws -> Bool {
-        guard encoding == .gzip else { return try Digest.of(file, length: storedLength, pause: pause) == digest }
-        guard try FileSystem.status(file, path: nil).size == Int64(clamping: storedLength) else { return false }
+    func matches(_ file: BodyFile, pause: () throws -> Void = {}) throws -> Bool {
+        guard encoding == .gzip else { return try file.digest(length: storedLength, pause: pause) == digest }
+        guard try FileSystem.status(file.descriptor, path: nil).size == file.fileLength(Int64(clamping: storedLength))
+        else { return false }
         do {
             return try digest(ofCompressed: file, pause) == digest
         } catch is GzipDamage {
@@ -39,15 +40,20 @@ extension BlobRecord {
         }
     }
 
-    private func digest(ofCompressed file: OwnedDescriptor, _ pause: () throws -> Void) throws -> Digest {
+    private func digest(ofCompressed file: BodyFile, _ pause: () throws -> Void) throws -> Digest {
         let reader = try GzipReader()
         var hash = IncrementalDigest()
         var offset: Int64 = 0
-        let source: GzipReader.Source = { try GzipReader.read(file, &offset, into: $0) }
+        let length = Int64(clamping: storedLength)
+        let source: GzipReader.Source = { buffer in
+            let count = try file.read(into: buffer, at: offset, length: length, path: nil)
+            offset += Int64(count)
+            return count
+        }
         try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { space in
-            while UInt64(reader.position) < length {
+            while UInt64(reader.position) < self.length {
                 let part = UnsafeMutableRawBufferPointer(
-                    rebasing: space[..<Int(min(UInt64(space.count), length - UInt64(reader.position)))])
+                    rebasing: space[..<Int(min(UInt64(space.count), self.length - UInt64(reader.position)))])
                 let count = try reader.read(into: part, from: source)
                 if count < part.count { throw GzipDamage(description: "it is shorter than the body") }
                 hash.update(UnsafeRawBufferPointer(part))

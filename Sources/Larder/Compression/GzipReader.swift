@@ -106,13 +106,4 @@ extension GzipReader {
         try reader.finish(from: source)
         return body
     }
-
-    /// Bytes of a file from an offset on, which it moves.
-    static func read(
-        _ file: OwnedDescriptor, _ offset: inout Int64, into buffer: UnsafeMutableRawBufferPointer
-    ) throws -> Int {
-        let count = try FileSystem.read(file, into: buffer, at: offset, path: nil)
-        offset += Int64(count)
-        return count
-    }
 }

@@ -18,7 +18,9 @@ extension Engine {
             var transient = staged + grown
             // So is a file whose removal was not committed, or is about to be.
             transient += try files.allocated(in: files.trash, .trash) { name in
-                guard let digest = Layout.parseTrash(name)?.digest else { return false }
+                guard let digest = Layout.parseTrash(name).flatMap({ files.digest(ofFile: $0.name.hexadecimal) }) else {
+                    return false
+                }
                 return try isCounted(digest, transaction)
             }
             transient += try files.allocated(in: files.quarantine, .quarantine)

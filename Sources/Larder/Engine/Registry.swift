@@ -99,6 +99,7 @@ enum Registry: ProcessGlobal {
     /// What an open asks for in addition to settings is done at every open.
     private static func share(_ engine: Engine, _ path: FilePath, _ configuration: Configuration) throws {
         try configuration.requireSharable(with: engine.configuration, path)
+        try StoreKey.require(configuration.encryption, of: engine.files)
         try DirectoryTrust.requirePrivate(engine.files.root, configuration)
         if configuration.indexCheck == .always { try engine.context.checkPages(.heads) }
         if let budget = configuration.budget { try engine.adopt(budget) }

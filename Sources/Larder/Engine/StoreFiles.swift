@@ -11,9 +11,12 @@ struct StoreFiles: Sendable {
     let hasFinalBlocks: Bool
     /// See `FileSystem.speculates`.
     let speculates: Bool
+    /// Nil in a store that is not encrypted.
+    let cipher: StoreCipher?
 
-    init(root: Directory) throws(LarderError) {
+    init(root: Directory, _ cipher: StoreCipher? = nil) throws(LarderError) {
         self.root = root
+        self.cipher = cipher
         index = try root.directory(Layout.index)
         blobs = try root.directory(Layout.blobs)
         staging = try root.directory(Layout.staging)
@@ -31,7 +34,8 @@ struct StoreFiles: Sendable {
     func smallFilesAllocated() throws(LarderError) -> Int64 {
         var sum: Int64 = 0
         for (name, directory) in [
-            (Layout.format, root), (Layout.tag, root), (Layout.ledger, index), (Layout.counters, index),
+            (Layout.format, root), (Layout.encryption, root), (Layout.tag, root), (Layout.ledger, index),
+            (Layout.counters, index),
         ] {
             if let status = try FileSystem.status(name, in: directory), status.isRegular { sum += status.allocated }
         }
@@ -49,7 +53,7 @@ struct StoreFiles: Sendable {
 
     /// Opens a body file: published, or still under the name it was staged with. Nil if it is neither.
     func openBlob(_ head: BlobRecord) throws(LarderError) -> OwnedDescriptor? {
-        let name = Layout.blob(head.digest)
+        let name = Layout.blob(name(of: head.digest))
         if let file = try FileSystem.openIfPresent(name, in: blobs, flags: O_RDONLY) { return file }
         if let file = try FileSystem.openIfPresent(head.token.name, in: staging, flags: O_RDONLY) { return file }
         // Published between the two looks.
@@ -62,7 +66,7 @@ struct StoreFiles: Sendable {
         let status = try FileSystem.status(file, path: nil)
         if isWhole(status, head) { return nil }
         if !status.isRegular { return Self.isNoFile }
-        return "the file has \(status.size) bytes instead of \(head.storedLength)"
+        return "the file has \(status.size) bytes instead of \(fileLength(head))"
     }
 
     /// The same for what could not be opened; nil if it is not known that this file alone is at fault.
@@ -85,7 +89,7 @@ struct StoreFiles: Sendable {
     }
 
     private func isWhole(_ status: FileSystem.Status, _ head: BlobRecord) -> Bool {
-        status.isRegular && status.size == Int64(clamping: head.storedLength)
+        status.isRegular && status.size == fileLength(head)
     }
 
     /// Opens the file of a body that a removal moved to `trash/` and did not commit, or has yet to commit; nil if there
@@ -94,7 +98,7 @@ struct StoreFiles: Sendable {
     func openDiscarded(_ head: BlobRecord) throws -> OwnedDescriptor? {
         guard let name = try discardedName(head),
             let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY),
-            try FileSystem.status(file, path: trash.path(of: name)).size == Int64(clamping: head.storedLength)
+            try FileSystem.status(file, path: trash.path(of: name)).size == fileLength(head)
         else { return nil }
         return file
     }
@@ -106,27 +110,28 @@ struct StoreFiles: Sendable {
         guard names.count > 1 else { return names.first }
         return try names.first { name in
             guard let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY) else { return false }
-            return try head.matches(file)
+            return try matches(file, head)
         }
     }
 
     /// The names in `trash/` of files with that digest.
     func discarded(_ digest: Digest) throws(LarderError) -> [String] {
-        try trash.names().filter { Layout.parseTrash($0)?.digest == digest }
+        let name = name(of: digest)
+        return try trash.names().filter { Layout.parseTrash($0)?.name == name }
     }
 
     /// The status of a body file wherever it is; nil if it is gone.
     func blobStatus(_ head: BlobRecord) throws(LarderError) -> FileSystem.Status? {
-        if let status = try FileSystem.status(Layout.blob(head.digest), in: blobs) { return status }
+        if let status = try FileSystem.status(Layout.blob(name(of: head.digest)), in: blobs) { return status }
         if let status = try FileSystem.status(head.token.name, in: staging) { return status }
-        return try FileSystem.status(Layout.blob(head.digest), in: blobs)
+        return try FileSystem.status(Layout.blob(name(of: head.digest)), in: blobs)
     }
 
     /// Renames a staged file into `blobs/`. Call it under the writer lock while the index has the blob.
     /// False if there is no such staged file: it was published before.
     @discardableResult
     func publish(_ head: BlobRecord) throws(LarderError) -> Bool {
-        let name = Layout.blob(head.digest)
+        let name = Layout.blob(name(of: head.digest))
         if try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs) { return true }
         guard try FileSystem.status(head.token.name, in: staging) != nil else { return false }
         try makeShard(String(name.prefix(2)))
@@ -167,7 +172,9 @@ struct StoreFiles: Sendable {
     ///   orphan.
     func discard(_ head: BlobRecord, as name: String, isNew: Bool) throws(LarderError) -> Place? {
         if isNew { return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .staging : nil }
-        if try FileSystem.rename(Layout.blob(head.digest), in: blobs, to: name, in: trash) { return .blobs }
+        if try FileSystem.rename(Layout.blob(self.name(of: head.digest)), in: blobs, to: name, in: trash) {
+            return .blobs
+        }
         // Not back to `staging/`: its store may be dead, and a sweep about to unlink what is left there. It is
         // committed, so it may be published.
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .blobs : nil
@@ -175,7 +182,7 @@ struct StoreFiles: Sendable {
 
     /// Removes a body file, wherever it is. Call it under the writer lock.
     func unlink(_ head: BlobRecord) throws {
-        if try FileSystem.unlink(Layout.blob(head.digest), in: blobs) { return }
+        if try FileSystem.unlink(Layout.blob(name(of: head.digest)), in: blobs) { return }
         if try FileSystem.unlink(head.token.name, in: staging) { return }
         // Moved for a removal that was not made, and could not be moved back.
         if let name = try discardedName(head) { try FileSystem.unlink(name, in: trash) }
@@ -187,7 +194,7 @@ struct StoreFiles: Sendable {
             try FileSystem.rename(name, in: trash, to: head.token.name, in: staging)
             return
         }
-        let blob = Layout.blob(head.digest)
+        let blob = Layout.blob(self.name(of: head.digest))
         if try FileSystem.rename(name, in: trash, to: blob, in: blobs) { return }
         // Gone, or its shard's directory is.
         try makeShard(String(blob.prefix(2)))

@@ -11,10 +11,12 @@ struct FormatFile: Sendable, Equatable {
     enum Feature: Int {
         /// Bodies that are stored compressed.
         case compression = 5
+        /// Sealed rows and body files: from the beginning, or never.
+        case encryption = 6
     }
 
     /// The newest version that is read.
-    static let newestVersion = Feature.compression.rawValue
+    static let newestVersion = Feature.encryption.rawValue
     private static let magic = "larder"
 
     var version: Int

@@ -15,7 +15,7 @@ extension Layout {
     /// system's `lost+found`, an editor's copies. They are not counted, not checked and not removed.
     static func isOwn(_ name: String, in place: Place) -> Bool {
         switch place {
-        case .root: name == tag || name == format || name == newFormat || directories.contains(name)
+        case .root: [tag, format, newFormat, encryption, newEncryption].contains(name) || directories.contains(name)
         case .index: [data, lock, ledger, counters, rebuilt].contains(name)
         case .rebuilt: name == data || name == lock
         case .blobs: name.utf8.count == 2 && UInt8(name, radix: 16) != nil && name == name.lowercased()

@@ -4,6 +4,10 @@ import SystemPackage
 enum Layout {
     static let tag = "CACHEDIR.TAG"
     static let format = "FORMAT"
+    /// The sealed key of an encrypted store.
+    static let encryption = "encryption"
+    /// `encryption` while it is written.
+    static let newEncryption = "encryption.new"
     /// `FORMAT` while it is written.
     static let newFormat = "FORMAT.new"
     static let index = "index"
@@ -28,10 +32,10 @@ enum Layout {
 
         """
 
-    /// `ab/<64 hex>`: bodies spread over 256 directories by the first byte of their digest.
-    static func blob(_ digest: Digest) -> String {
-        let name = digest.hexadecimal
-        return name.prefix(2) + "/" + name
+    /// `ab/<64 hex>`: bodies spread over 256 directories by the first byte of their names.
+    static func blob(_ name: BlobName) -> String {
+        let digits = name.hexadecimal
+        return digits.prefix(2) + "/" + digits
     }
 
     /// The 256 directories under `blobs/`.
@@ -40,16 +44,16 @@ enum Layout {
     /// `<16 hex instance>.lock` in `staging/`: locked for as long as the instance lives.
     static func instanceLock(_ instance: UInt64) -> String { hex(instance, width: 16) + ".lock" }
 
-    /// `<16 hex instance>-<16 hex sequence>-<64 hex digest>` in `trash/`.
-    static func trash(_ token: StagingToken, _ digest: Digest) -> String { token.name + "-" + digest.hexadecimal }
+    /// `<16 hex instance>-<16 hex sequence>-<64 hex>` in `trash/`, with the name that the body had.
+    static func trash(_ token: StagingToken, _ name: BlobName) -> String { token.name + "-" + name.hexadecimal }
 
     /// The parts of a name in `trash/`; nil if it is not one.
-    static func parseTrash(_ name: String) -> (token: StagingToken, digest: Digest)? {
+    static func parseTrash(_ name: String) -> (token: StagingToken, name: BlobName)? {
         let parts = name.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 3, let token = StagingToken(name: parts[0] + "-" + parts[1]),
             let digest = Digest(hexadecimal: parts[2])
         else { return nil }
-        return (token, digest)
+        return (token, BlobName(digest))
     }
 
     /// The instance a file in `staging/` belongs to; nil if the name is not one of ours.
@@ -62,6 +66,16 @@ enum Layout {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
     }
+}
+
+/// The name of a body file: the digest of the body, or what stands for it in an encrypted store. `StoreFiles` tells
+/// which.
+struct BlobName: Hashable, Sendable {
+    private let number: Digest
+
+    init(_ number: Digest) { self.number = number }
+
+    var hexadecimal: String { number.hexadecimal }
 }
 
 /// The name of a file while it is written: which open store writes it, and a running number there.

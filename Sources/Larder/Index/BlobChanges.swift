@@ -137,7 +137,7 @@ final class BlobChanges {
             } else {
                 try transaction.append(index.blobs, id, count: count, fill: fill)
             }
-            tally.noteValue(bytes: count, pageSize: index.environment.pageSize)
+            tally.noteValue(bytes: count, index)
         case .staged(let file):
             if let progress = put.progress {
                 head.encoding = .partial

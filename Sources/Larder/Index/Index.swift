@@ -29,24 +29,34 @@ struct Index: Sendable {
     /// Kind, digest of key or tag, lease id -> expiry, instance.
     let leases: Database
 
-    static let names: [(String, KeyOrder)] = [
-        ("meta", .bytes), ("entries", .bytes), ("recency", .integer), ("pinned", .integer), ("expiry", .bytes),
-        ("tags", .bytes), ("sessions", .bytes), ("digests", .bytes), ("blobs", .integer), ("unpublished", .bytes),
-        ("pinnedTags", .bytes), ("leases", .bytes),
+    /// Names, orders, and how rows are sealed in an encrypted store. The length of a row does not say how long a
+    /// name is.
+    static let names: [(String, KeyOrder, RowSealing)] = [
+        ("meta", .bytes, RowSealing(hidden: .whole, granularity: 128)),
+        ("entries", .bytes, RowSealing(hidden: .whole, granularity: 128)),
+        ("recency", .integer, RowSealing(granularity: 128)),
+        ("pinned", .integer, RowSealing(granularity: 128)),
+        ("expiry", .bytes, RowSealing(granularity: 128)),
+        ("tags", .bytes, RowSealing(hidden: .tag, granularity: 128)),
+        ("sessions", .bytes, RowSealing(granularity: 128)),
+        ("digests", .bytes, RowSealing(hidden: .whole)),
+        ("blobs", .integer, RowSealing()),
+        ("unpublished", .bytes, RowSealing()),
+        ("pinnedTags", .bytes, RowSealing(hidden: .whole, granularity: 128)),
+        ("leases", .bytes, RowSealing(hidden: .subject)),
     ]
 
     /// Opens the databases; nil if `create` is false and one is missing.
     init?(environment: Environment, create: Bool) throws {
         self.environment = environment
         var opened: [Database] = []
-        for (name, order) in Self.names {
-            if let present = try environment.openDatabase(name, order: order, create: false) {
-                opened.append(present)
-            } else if create, let fresh = try environment.openDatabase(name, order: order, create: true) {
-                opened.append(fresh)
-            } else {
-                return nil
+        for (place, (name, order, sealing)) in Self.names.enumerated() {
+            func open(create: Bool) throws -> Database? {
+                try environment.openDatabase(
+                    name, order: order, create: create, number: Self.number(of: place), sealing: sealing)
             }
+            guard let database = try open(create: false) ?? (create ? open(create: true) : nil) else { return nil }
+            opened.append(database)
         }
         meta = opened[0]
         entries = opened[1]
@@ -61,6 +71,9 @@ struct Index: Sendable {
         pinnedTags = opened[10]
         leases = opened[11]
     }
+
+    /// What binds sealed rows to a database, by its place in `names`.
+    static func number(of place: Int) -> UInt8 { UInt8(place + 1) }
 
     /// All of them, for page counts.
     var databases: [Database] {
@@ -95,9 +108,12 @@ struct Index: Sendable {
         let prefix = Self.versionKey("")
         return try transaction.withCursor(meta) { cursor in
             var found: [String: UInt16] = [:]
-            var pair = try cursor.seek(prefix)
-            while let (key, value) = pair, key.hasPrefix(prefix), value.count == 2 {
-                found[String(decoding: key[prefix.count...], as: UTF8.self)] = value.field(0)
+            var pair = try cursor.first()
+            // Hidden keys are in no order.
+            while let (key, value) = pair {
+                if key.hasPrefix(prefix), value.count == 2 {
+                    found[String(decoding: key[prefix.count...], as: UTF8.self)] = value.field(0)
+                }
                 pair = try cursor.next()
             }
             return found
@@ -119,9 +135,13 @@ struct Index: Sendable {
         }
     }
 
+    /// Whether rows are in the order of their keys: not where those are hidden.
+    var isOrdered: Bool { !environment.sealsRows }
+
     /// True if a record lies in a page beside others, and not in pages of its own. LMDB puts two at least in a page.
     func fitsPage(_ key: [UInt8], _ record: EntryRecord) -> Bool {
-        key.count + record.byteCount <= environment.pageSize / 2 - 32
+        key.count + environment.valueLength(entries, key: key.count, value: record.byteCount)
+            <= environment.pageSize / 2 - 32
     }
 
     // MARK: Keys of rows

@@ -41,11 +41,11 @@ extension Mutation {
     ) throws -> Partial? {
         guard var progress = partial.record.progress, !state.isSuspect(epoch: partial.head.epoch) else { return nil }
         // What a dead writer left, and no sweep has published yet.
-        if try FileSystem.status(Layout.blob(partial.head.digest), in: files.blobs) == nil {
+        if try FileSystem.status(Layout.blob(files.name(of: partial.head.digest)), in: files.blobs) == nil {
             try files.publish(partial.head)
         }
-        guard let status = try FileSystem.status(Layout.blob(partial.head.digest), in: files.blobs),
-            status.size >= progress.ranges.end
+        guard let status = try FileSystem.status(Layout.blob(files.name(of: partial.head.digest)), in: files.blobs),
+            status.size >= files.fileLength(progress.ranges.end)
         else { return nil }
         progress.total = progress.total ?? total
         var new = partial
@@ -109,7 +109,7 @@ extension Mutation {
         if try FileSystem.status(head.token.name, in: files.staging) == nil {
             guard
                 try FileSystem.rename(
-                    Layout.blob(head.digest), in: files.blobs, to: head.token.name, in: files.staging)
+                    Layout.blob(files.name(of: head.digest)), in: files.blobs, to: head.token.name, in: files.staging)
             else { return nil }
         }
         try blobs.detach(partial.record.blob, head)

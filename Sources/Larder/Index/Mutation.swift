@@ -175,7 +175,7 @@ final class Mutation {
         }
         try insertRows(of: new, key: key)
         keysOfContent?[put.digest, default: []].append(key)
-        tally.noteValue(bytes: count, pageSize: index.environment.pageSize)
+        tally.noteValue(bytes: count, index)
         noteChange(trees: hasBlob ? 6 : 4)
     }
 
@@ -253,7 +253,7 @@ final class Mutation {
         try deleteRows(of: old)
         try insertRows(of: new, key: key)
         try transaction.put(index.entries, key, new.bytes)
-        tally.noteValue(bytes: new.byteCount, pageSize: index.environment.pageSize)
+        tally.noteValue(bytes: new.byteCount, index)
         noteChange(trees: 4)
         return true
     }

@@ -16,7 +16,10 @@ final class MutationTally {
     func noteChange(trees: Int) { treePages += trees * 3 }
 
     /// A value of more than half a page has pages of its own.
-    func noteValue(bytes count: Int, pageSize: Int) {
+    func noteValue(bytes: Int, _ index: Index) {
+        let pageSize = index.environment.pageSize
+        // The key of a sealed row is a part of its value.
+        let count = index.environment.valueLength(index.entries, key: 511, value: bytes)
         if count > pageSize / 2 - 64 { bodyPages += count / pageSize + 1 }
     }
 

@@ -22,7 +22,13 @@ struct PinOwners {
         guard try transaction.statistics(index.pinnedTags).entries > 0 else { return }
         try transaction.withCursor(index.pinnedTags) { cursor in
             var pair = try cursor.first()
-            while let (row, owner) = pair, row.first == 0 {
+            // First of all, where rows are in the order of their keys.
+            while let (row, owner) = pair {
+                guard row.first == 0 else {
+                    if index.isOrdered { break }
+                    pair = try cursor.next()
+                    continue
+                }
                 let tag = String(decoding: row.dropFirst(), as: UTF8.self)
                 pins.append(Pin(tag: tag, owner: Array(owner), position: Index.tagPrefix(tag)))
                 pair = try cursor.next()

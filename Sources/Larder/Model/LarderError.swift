@@ -10,7 +10,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case invalidArgument, closed, locked, io, noSpace, mapFull, readersFull, corruption
             case formatMismatch, digestMismatch, lengthMismatch, tooLarge, readOnly, unsupported, mustReopen
-            case incomplete, gone
+            case incomplete, gone, wrongKey
         }
 
         private let value: Value
@@ -53,6 +53,9 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public static let incomplete = Code(.incomplete)
         /// A body in progress is no longer in the store: it was removed, displaced, or replaced by another put.
         public static let gone = Code(.gone)
+
+        /// The store is encrypted, and the key is another one or missing; or it is not, and a key was given.
+        public static let wrongKey = Code(.wrongKey)
 
         /// The name of the code.
         public var description: String { value.rawValue }

@@ -101,7 +101,8 @@ struct Adoption: Sendable {
 
     private func stage() throws -> PendingPut {
         let writing = try store.writing()
-        let reservation = max(StagedFile.allocation(status.size), status.allocated)
+        let length = store.engine.files.fileLength(status.size)
+        let reservation = max(StagedFile.allocation(length), status.allocated)
         try writing.roomMaker.reserve(reservation, for: key)
         return try writing.staged.whileStaging { try stage(writing, reservation) }
     }
@@ -111,18 +112,17 @@ struct Adoption: Sendable {
         let token = writing.staged.nextToken()
         var file = StagedFile(token: token, descriptor: source, length: status.size, reserved: reservation)
         do {
-            if try method != .copy && link(as: token) {
+            if try method != .copy && engine.files.cipher == nil && link(as: token) {
                 engine.reach("adopt.named")
             } else {
                 file = try copy(as: token, reserved: reservation)
                 engine.reach("adopt.copied")
             }
             // The staged file itself is hashed: what the store has is what the digest names.
-            guard let digest = try Digest.of(file.descriptor, length: UInt64(status.size)) else {
-                throw changed()
-            }
+            guard let digest = try file.content.digest(length: UInt64(status.size)) else { throw changed() }
             try requireUnchanged()
             if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
+            try file.seal?.finish(file.descriptor, digest, length: status.size, .identity)
             try writing.stager.settle(&file, isDurable: store.isDurable(options))
             return store.makePut(key, digest, UInt64(status.size), .staged(file), options)
         } catch {
@@ -151,20 +151,29 @@ struct Adoption: Sendable {
         let writing = try store.writing()
         let target = try writing.stager.open(token, reserved, isStaging: true)
         let name = store.engine.files.staging.path(of: token.name)
-        func copy() throws { try FileTransfer.copy(source, path, to: target, name, status.size) }
+        let seal = writing.stager.newSeal()
+        let content = BodyFile(descriptor: target, seal: seal)
+        func copy() throws {
+            guard let seal else { return try FileTransfer.copy(source, path, to: target, name, status.size) }
+            try seal.begin(target)
+            try FileTransfer.copy(source, path, status.size) { try content.write($0, at: $1, path: name) }
+        }
         do { try copy() } catch let full as LarderError where full.isOfFullDisk {
             // Copying takes long, and others wait: the blocks are taken first, and the copy begins again with them.
             try? FileSystem.truncate(target, to: 0, path: name)
             try writing.fullDisk.writing(reserved, whole: target, isStaging: true) {
-                _ = try FileSystem.preallocate(raw: target.raw, offset: 0, length: status.size, path: name)
+                _ = try FileSystem.preallocate(
+                    raw: target.raw, offset: 0, length: content.fileLength(status.size), path: name)
             }
             // Where none can be taken ahead.
             do { try copy() } catch let full as LarderError where full.isOfFullDisk {
                 try writing.fullDisk.writing(reserved, whole: target, isStaging: true, copy)
             }
         }
-        return StagedFile(
+        var file = StagedFile(
             token: token, descriptor: target, length: status.size, reserved: reserved, isOwn: true)
+        file.seal = seal
+        return file
     }
 
     /// A move removes the original, and a link shares its bytes: neither may be of a file that was written to

@@ -19,7 +19,7 @@ extension Body {
             return try withExtendedLifetime(descriptor) {
                 try body(FileDescriptor(rawValue: descriptor.raw), 0..<length.bytes)
             }
-        case .compressed:
+        case .compressed, .sealed:
             return try Body(try bytes()).withFileRange(body)
         case .memory(let bytes):
             let raw = bytes.withUnsafeBytes { clarder_memory_file($0.baseAddress, $0.count) }
@@ -43,7 +43,7 @@ extension Body {
         guard case .file(let descriptor, let place) = storage, length.bytes > 0 else { return try withBytes(body) }
         // Pages behind the end of a file cannot be touched.
         guard try FileSystem.status(descriptor, path: place.path).size >= length.bytes else {
-            throw isShort(place, nil)
+            throw isShort(place.path, nil)
         }
         let count = Int(length.bytes)
         guard let start = mmap(nil, count, PROT_READ, MAP_SHARED, descriptor.raw, 0), start != MAP_FAILED else {

@@ -4,12 +4,13 @@ import SystemPackage
 ///
 /// A small body is in memory. A large one is an open file, so keeping a body keeps a descriptor open. One that is
 /// stored compressed is decompressed as it is read: reads in order do so once, and a read of what is behind starts
-/// over.
+/// over. One that is stored encrypted is decrypted as it is read.
 public struct Body: Sendable {
     enum Storage: Sendable {
         case memory([UInt8])
         case file(OwnedDescriptor, BodyPlace)
         case compressed(CompressedBody)
+        case sealed(SealedBody)
     }
 
     let storage: Storage
@@ -31,9 +32,18 @@ public struct Body: Sendable {
         length = ByteCount(body.length)
     }
 
-    /// True if it is decompressed as it is read, and too long for that on a thread that must not wait.
-    package var isDecompressedLater: Bool {
-        if case .compressed = storage { length.bytes > 64 << 10 } else { false }
+    init(sealed body: SealedBody) {
+        storage = .sealed(body)
+        length = ByteCount(body.length)
+    }
+
+    /// True if it is decrypted as it is read, or decompressed and long: not on a thread that must not wait.
+    package var isDecodedLater: Bool {
+        switch storage {
+        case .memory, .file: false
+        case .compressed: length.bytes > 64 << 10
+        case .sealed: true
+        }
     }
 
     /// The gzip member (RFC 1952) that is stored for it; nil for a body that is stored as it is, or whose member is not
@@ -48,6 +58,7 @@ public struct Body: Sendable {
         case .memory: nil
         case .file(_, let place): place.path
         case .compressed(let body): body.member.path
+        case .sealed(let body): body.path
         }
     }
 
@@ -66,6 +77,7 @@ public struct Body: Sendable {
         case .compressed(let body):
             let bytes: [UInt8] = try bytes(in: 0..<length.bytes)
             return body.place?.hold(bytes) ?? bytes
+        case .sealed(let body): return body.place.hold(try bytes(in: 0..<length.bytes))
         }
     }
 
@@ -80,7 +92,7 @@ public struct Body: Sendable {
         case .file(let descriptor, let place):
             // A damaged length must not become an allocation.
             if range.count > 1 << 20, try FileSystem.status(descriptor, path: place.path).size < range.upperBound {
-                throw isShort(place, nil)
+                throw isShort(place.path, nil)
             }
             return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
                 let target = UnsafeMutableRawBufferPointer(
@@ -88,13 +100,25 @@ public struct Body: Sendable {
                 try read(descriptor, place, into: target, at: range.lowerBound)
                 count = range.count
             }
-        case .compressed(let body):
-            return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
-                let target = UnsafeMutableRawBufferPointer(
-                    rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
-                try body.read(into: target, at: range.lowerBound)
-                count = range.count
+        case .compressed(let body): return try Self.bytes(in: range, body.read)
+        case .sealed(let body):
+            // As above.
+            if range.count > 1 << 20 {
+                let size = try FileSystem.status(body.file.descriptor, path: body.path).size
+                if size < body.file.fileLength(range.upperBound) { throw isShort(body.path, nil) }
             }
+            return try Self.bytes(in: range, body.read)
+        }
+    }
+
+    private static func bytes(
+        in range: Range<Int64>, _ read: (UnsafeMutableRawBufferPointer, Int64) throws -> Void
+    ) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+            let target = UnsafeMutableRawBufferPointer(
+                rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
+            try read(target, range.lowerBound)
+            count = range.count
         }
     }
 
@@ -117,6 +141,7 @@ public struct Body: Sendable {
             try bytes().withUnsafeBytes { target.copyMemory(from: $0) }
         case .file(let descriptor, let place): try read(descriptor, place, into: target, at: start)
         case .compressed(let body): try body.read(into: target, at: start)
+        case .sealed(let body): try body.read(into: target, at: start)
         }
         return count
     }
@@ -125,11 +150,10 @@ public struct Body: Sendable {
         _ descriptor: OwnedDescriptor, _ place: BodyPlace, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws {
         let count = try FileSystem.read(descriptor, into: buffer, at: offset, path: place.path)
-        if count < buffer.count { throw isShort(place, offset + Int64(count)) }
+        if count < buffer.count { throw isShort(place.path, offset + Int64(count)) }
     }
 
-    func isShort(_ place: BodyPlace, _ end: Int64?) -> LarderError {
-        let path = place.path
+    func isShort(_ path: FilePath, _ end: Int64?) -> LarderError {
         let found =
             end.map { "ends after \($0) of \(length.bytes) bytes" } ?? "is shorter than its \(length.bytes) bytes"
         return LarderError(.corruption, "the body \(path) \(found)", remedy: .repair, path: path)

@@ -26,7 +26,7 @@ struct BodyPlace: Sendable {
 
     var path: FilePath {
         switch name {
-        case .digest(let digest): directory.path(of: Layout.blob(digest))
+        case .digest(let digest): directory.path(of: Layout.blob(BlobName(digest)))
         case .token(let token): directory.path(of: token.name)
         }
     }

@@ -32,7 +32,7 @@ public final class BodyWriter: @unchecked Sendable {
     private enum Kept {
         case nothing
         case memory([UInt8])
-        case file(OwnedDescriptor, FilePath)
+        case file(BodyFile, FilePath)
     }
 
     /// The longest piece that is hashed and written at a time, the one beside the other.
@@ -161,10 +161,9 @@ public final class BodyWriter: @unchecked Sendable {
         switch source {
         case .nothing: return []
         case .memory(let bytes): return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-        case .file(let descriptor, let path):
+        case .file(let file, let path):
             return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
-                count = try FileSystem.read(
-                    descriptor,
+                count = try file.readSound(
                     into: UnsafeMutableRawBufferPointer(
                         rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
                     at: range.lowerBound, path: path)
@@ -202,7 +201,7 @@ public final class BodyWriter: @unchecked Sendable {
     private var current: Kept {
         // Both, when the move from memory to the file failed.
         guard let file, memory.isEmpty else { return .memory(memory) }
-        return .file(file.descriptor, store.engine.files.path(of: file))
+        return .file(file.content, store.engine.files.path(of: file))
     }
 
     private func requireOpen() throws(LarderError) {
@@ -243,14 +242,16 @@ public final class BodyWriter: @unchecked Sendable {
     /// Moves from memory to a file, and keeps enough of the budget for `total` bytes.
     private func spill(_ total: Int64) throws {
         let writing = try store.writing()
-        let needed = StagedFile.allocation(total)
+        let files = store.engine.files
+        let needed = StagedFile.allocation(files.fileLength(total))
         if file == nil {
-            let expected = declaredLength.map { StagedFile.allocation($0.bytes) } ?? needed
+            let expected = declaredLength.map { StagedFile.allocation(files.fileLength($0.bytes)) } ?? needed
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
             let created = try writing.stager.create(reserving: max(needed, expected), for: name)
             lock.locked { file = created }
             try writing.fullDisk.writing(max(needed, expected), whole: created.descriptor) {
                 if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
+                try created.seal?.begin(created.descriptor)
                 try memory.withUnsafeBytes { try write($0, at: 0) }
             }
             lock.locked { memory = [] }
@@ -276,8 +277,7 @@ public final class BodyWriter: @unchecked Sendable {
     private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         guard let file else { return }
         if offset > 0 { try store.writing().stager.requireWhole(file, to: offset) }
-        try FileSystem.write(
-            file.descriptor, bytes, at: offset, path: store.engine.files.path(of: file))
+        try file.content.write(bytes, at: offset, path: store.engine.files.path(of: file))
     }
 
     /// The put of what was written; the writer is over.
@@ -303,11 +303,12 @@ public final class BodyWriter: @unchecked Sendable {
         guard var file else { return store.makePut(key, digest, UInt64(length), .inline(memory), options) }
         file.length = length
         let writing = try store.writing()
-        if let member = compressed(key, writing) {
+        if let member = compressed(key, digest, writing) {
             // What reads the writer keeps the first file.
             writing.staged.discard(file)
             return store.makePut(key, digest, UInt64(length), .staged(member), options)
         }
+        try file.seal?.finish(file.descriptor, digest, length: length, .identity)
         try writing.stager.settle(&file, isDurable: store.isDurable(options))
         lock.locked { self.file = file }
         return store.makePut(key, digest, UInt64(length), .staged(file), options)
@@ -315,16 +316,15 @@ public final class BodyWriter: @unchecked Sendable {
 
     /// A second file with what was written, compressed, if that is asked for and there is room for both. What fails
     /// does not fail the put, which has its file.
-    private func compressed(_ key: Key, _ writing: Engine.Writing) -> StagedFile? {
+    private func compressed(_ key: Key, _ digest: Digest, _ writing: Engine.Writing) -> StagedFile? {
         guard store.compression(options).tries(Int(clamping: length)), let body = try? bytes(in: 0..<length),
             body.count == length, let member = body.withUnsafeBytes({ GzipWriter.compressed($0) })
         else { return nil }
         let isDurable = store.isDurable(options)
-        var file = member.withUnsafeBytes {
-            (try? writing.stager.stageIfFree($0, for: key, isDurable: isDurable)) ?? nil
+        return member.withUnsafeBytes {
+            let form = Stager.Form(bytes: $0, encoding: .gzip) { digest }
+            return (try? writing.stager.stageIfFree(form, for: key, isDurable: isDurable)) ?? nil
         }
-        file?.encoding = .gzip
-        return file
     }
 
     /// What was written stays readable. Call it under `lock`.

@@ -45,6 +45,10 @@ public struct Configuration: Sendable {
     /// The least level of messages of a category that are written, whatever the level of `logger`. Categories that are
     /// not named have that level. Can be changed later: `Store.setLogLevel(_:for:)`. Default: empty.
     public var logLevels: [LogCategory: Logger.Level] = [:]
+    /// The key of an encrypted store. A store becomes encrypted when it is made with a key, and opens with that key
+    /// only; see `Store.changeKey(at:from:to:)`. An open with a key of a store that is not encrypted is refused.
+    /// Default: nil, not encrypted.
+    public var encryption: EncryptionKey?
     /// The source of time of the store.
     public var clock: any StoreClock = SystemClock()
 

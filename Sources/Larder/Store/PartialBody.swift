@@ -11,7 +11,7 @@ public struct PartialBody: Sendable {
     let blob: UInt64
     let token: StagingToken
     let work: PartialWork?
-    let file: OwnedDescriptor
+    let file: BodyFile
     let available: StoredRanges
     /// The length that the body will have; nil if it is not known.
     public let total: ByteCount?
@@ -20,7 +20,7 @@ public struct PartialBody: Sendable {
     /// True if a living writer, of this process or another, has the body.
     public let isBeingWritten: Bool
 
-    init(store: Store, key: Key, _ found: PartialLookups.Found, _ file: OwnedDescriptor) {
+    init(store: Store, key: Key, _ found: PartialLookups.Found, _ file: BodyFile) {
         self.store = store
         self.key = key
         self.file = file
@@ -52,21 +52,35 @@ public struct PartialBody: Sendable {
     }
 
     /// Runs `body` with a descriptor from which bytes can be read, and the contiguous part of a range stored from its
-    /// beginning: for sendfile(2) and similar calls. The rest of the file must not be read: it may have holes.
+    /// beginning: for sendfile(2) and similar calls. The rest of the file must not be read: it may have holes. Where
+    /// the store is encrypted, it is a memory file with the part.
     ///
     /// The descriptor must not be written to, moved or closed; read at offsets (pread(2)).
     /// - Parameters:
     ///   - range: offsets from the start of the body.
     ///   - body: gets the descriptor, which is valid inside it only, and the offsets of the bytes.
     /// - Returns: the result of `body`.
-    /// - Throws: the errors of `body`.
+    /// - Throws: the errors of `body`; in an encrypted store those of `bytes(in:)`, too.
     public func withFileRange<R>(
         in range: Range<Int64>, _ body: (FileDescriptor, Range<Int64>) throws -> R
-    ) rethrows -> R {
-        try withExtendedLifetime(file) {
-            try body(FileDescriptor(rawValue: file.raw), Self.part(of: range, available))
+    ) throws -> R {
+        if isEncrypted {
+            let range = Self.part(of: range, available)
+            return try Body(try bytes(in: range)).withFileRange { try body($0, $1) }
+        }
+        return try withExtendedLifetime(file) {
+            try body(FileDescriptor(rawValue: file.descriptor.raw), Self.part(of: range, available))
         }
     }
+
+    /// Runs `body` with the descriptor of its file; nil where that is encrypted.
+    package func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
+        if isEncrypted { return nil }
+        return try withExtendedLifetime(file) { try body(FileDescriptor(rawValue: file.descriptor.raw)) }
+    }
+
+    /// True if its file cannot be read without the store's key.
+    package var isEncrypted: Bool { file.seal != nil }
 
     private var path: FilePath { store.engine.files.staging.path(of: token.name) }
 
@@ -75,15 +89,26 @@ public struct PartialBody: Sendable {
         return start..<max(start, min(range.upperBound, available.end(from: start)))
     }
 
+    /// Reads from a file to which a writer of another process may write: in an encrypted one a chunk may change between
+    /// its head and its end.
+    private static func read(
+        _ file: BodyFile, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, _ path: FilePath?
+    ) throws -> Int {
+        for _ in 0..<3 {
+            do { return try file.read(into: buffer, at: offset, path: path) } catch is SealDamage { usleep(1000) }
+        }
+        return try file.readSound(into: buffer, at: offset, path: path)
+    }
+
     static func bytes(
-        in range: Range<Int64>, of file: OwnedDescriptor, _ available: StoredRanges, path: FilePath?
+        in range: Range<Int64>, of file: BodyFile, _ available: StoredRanges, path: FilePath?
     ) throws -> [UInt8] {
         let range = part(of: range, available)
         if range.isEmpty { return [] }
         return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
             let target = UnsafeMutableRawBufferPointer(
                 rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
-            count = try FileSystem.read(file, into: target, at: range.lowerBound, path: path)
+            count = try read(file, into: target, at: range.lowerBound, path)
             if count < range.count {
                 throw LarderError(
                     .corruption, "the file of a body in progress is shorter than its ranges", remedy: .repair,

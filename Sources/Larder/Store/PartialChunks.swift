@@ -181,7 +181,9 @@ package struct PartialChunks: AsyncSequence, Sendable {
             if length < Swift.max(offset, available.end) { return false }
             let file = body.file
             return try await IOPool.long.run {
-                guard try FileSystem.status(file, path: nil).size >= length else { return false }
+                guard try FileSystem.status(file.descriptor, path: nil).size >= file.fileLength(length) else {
+                    return false
+                }
                 var whole = StoredRanges()
                 whole.insert(0..<length)
                 for start in stride(from: 0, to: length, by: Int(Self.size)) {

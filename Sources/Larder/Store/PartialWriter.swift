@@ -85,7 +85,7 @@ public final class PartialWriter: @unchecked Sendable {
     /// - Parameter range: offsets from the start of the body.
     /// - Throws: `io`.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
-        guard let file = work.descriptor else { return [] }
+        guard let file = work.content else { return [] }
         return try PartialBody.bytes(in: range, of: file, work.progress.ranges, path: nil)
     }
 
@@ -230,7 +230,7 @@ public final class PartialWriter: @unchecked Sendable {
         let body: PendingPut.Body
         if length <= store.inlineLimit(try store.engine.budget()) {
             body = .inline(try bytes(in: 0..<length))
-        } else if let file = try work.seal(length: length, isDurable: store.isDurable(options)) {
+        } else if let file = try work.seal(digest, length: length, isDurable: store.isDurable(options)) {
             body = .staged(file)
         } else {
             throw work.gone

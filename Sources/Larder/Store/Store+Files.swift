@@ -114,6 +114,10 @@ extension Store {
                 try FileTransfer.copy(source, place.path, to: target, temporary, entry.body.length.bytes)
             case .compressed:
                 try FileSystem.write(target, try entry.body.bytes(), at: 0, path: temporary)
+            case .sealed(let body):
+                try FileTransfer.copy(body.length, { try entry.body.read(into: $0, at: $1) }, body.path) {
+                    try FileSystem.write(target, $0, at: $1, path: temporary)
+                }
             }
             try place(temporary, at: path, key)
         } catch {
@@ -156,17 +160,36 @@ enum FileTransfer {
             done += count
         }
         if done == length { return }
+        try copy(source, sourcePath, length, from: done) { try FileSystem.write(target, $0, at: $1, path: targetPath) }
+    }
+
+    /// Reads a file, and gives what it has to `write`, with its offset.
+    static func copy(
+        _ source: OwnedDescriptor, _ sourcePath: FilePath, _ length: Int64, from start: Int64 = 0,
+        to write: (UnsafeRawBufferPointer, Int64) throws -> Void
+    ) throws {
+        try copy(
+            length, from: start, { try FileSystem.read(source, into: $0, at: $1, path: sourcePath) }, sourcePath,
+            to: write)
+    }
+
+    /// As above, of what `read` reads at an offset.
+    static func copy(
+        _ length: Int64, from start: Int64 = 0, _ read: (UnsafeMutableRawBufferPointer, Int64) throws -> Int,
+        _ sourcePath: FilePath, to write: (UnsafeRawBufferPointer, Int64) throws -> Void
+    ) throws {
+        var done = start
         let space = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
         defer { space.deallocate() }
         while done < length {
             try Cancellation.check()
-            let count = try FileSystem.read(source, into: space, at: done, path: sourcePath)
+            let count = try read(space, done)
             if count == 0 {
                 throw LarderError(
                     .lengthMismatch, "\(sourcePath) became shorter while it was copied: try again", path: sourcePath)
             }
             let part = UnsafeRawBufferPointer(rebasing: space[..<min(count, Int(length - done))])
-            try FileSystem.write(target, part, at: done, path: targetPath)
+            try write(part, done)
             done += Int64(part.count)
         }
     }

@@ -208,7 +208,8 @@ extension Store {
                     if key.first != 0 { tags.append(String(decoding: key, as: UTF8.self)) }
                     pair = try cursor.next()
                 }
-                return tags
+                // Hidden keys are in no order.
+                return engine.index.isOrdered ? tags : tags.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
             }
         }
     }

@@ -43,9 +43,10 @@ extension Store {
         do {
             var relaxed = options
             relaxed.durability = .relaxed
-            let job = try bodies.begin(work) { file in
+            let number = Digest.random()
+            let job = try bodies.begin(work, number) { file in
                 makePut(
-                    key, .random(), UInt64(total?.bytes ?? 0), .staged(file), relaxed,
+                    key, number, UInt64(total?.bytes ?? 0), .staged(file), relaxed,
                     progress: EntryRecord.Progress(total: total?.bytes))
             }
             try engine.run(job)

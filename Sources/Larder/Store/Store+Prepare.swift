@@ -12,7 +12,11 @@ extension Store {
     func inlineLimit(_ budget: Budget) -> Int64 {
         let limit = configuration.inlineLimit(budget)
         guard engine.writing?.snapshots.mayBeHeld ?? false else { return limit }
-        return min(limit, Int64(engine.index.environment.pageSize - 16 - BlobRecord.inlineLength))
+        let environment = engine.index.environment
+        let room = environment.pageSize - 16
+        // What sealing adds, for a body that fills the page.
+        let more = environment.valueLength(engine.index.blobs, key: 8, value: room) - room
+        return min(limit, Int64(room - BlobRecord.inlineLength - more))
     }
 
     // MARK: Bytes
@@ -35,7 +39,7 @@ extension Store {
         guard options.storagePolicy != .memoryOnly, body.count > limit ?? inlineLimit(budget) else {
             return makePut(key, digest, UInt64(body.count), .inline(body), options)
         }
-        let file = try body.withUnsafeBytes { try stage($0, key, options, writing) }
+        let file = try body.withUnsafeBytes { try stage($0, key, options, writing) { digest.value } }
         return makePut(key, digest, UInt64(body.count), .staged(file), options)
     }
 
@@ -57,22 +61,26 @@ extension Store {
             case .known(let digest): BodyDigest(digest)
             case .computed(let declared): try BodyDigest(Digest.of(body)).requiring(declared, of: key)
             }
-        let file = try stage(body, key, options, writing)
+        let file = try stage(body, key, options, writing) { digest.value }
         return makePut(key, digest, UInt64(body.count), .staged(file), options)
     }
 
     /// A file in `staging/` with a body, compressed if that is asked for and saves enough.
     private func stage(
-        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ writing: Engine.Writing
+        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ writing: Engine.Writing,
+        _ digest: () -> Digest
     ) throws -> StagedFile {
-        guard compression(options).tries(body.count), let member = GzipWriter.compressed(body) else {
-            return try writing.stager.stage(body, for: key, isDurable: isDurable(options))
+        let member = compression(options).tries(body.count) ? GzipWriter.compressed(body) : nil
+        return try withoutActuallyEscaping(digest) { digest in
+            guard let member else {
+                let form = Stager.Form(bytes: body, digest: digest)
+                return try writing.stager.stage(form, for: key, isDurable: isDurable(options))
+            }
+            return try member.withUnsafeBytes {
+                let form = Stager.Form(bytes: $0, encoding: .gzip, digest: digest)
+                return try writing.stager.stage(form, for: key, isDurable: isDurable(options))
+            }
         }
-        var file = try member.withUnsafeBytes {
-            try writing.stager.stage($0, for: key, isDurable: isDurable(options))
-        }
-        file.encoding = .gzip
-        return file
     }
 
     /// Whether a body is to be compressed: not in a store that cannot be marked as one with compressed bodies.

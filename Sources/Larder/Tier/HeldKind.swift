@@ -86,15 +86,23 @@ extension Store {
 extension Body {
     /// True if the body of a file stays in memory once it was read whole.
     package var staysInMemory: Bool {
-        guard case .file(_, let place) = storage else { return false }
-        return place.holds(length)
+        fileInMemory?.holds(length) ?? false
+    }
+
+    /// Where the body of a file may stay.
+    private var fileInMemory: BodyPlace? {
+        switch storage {
+        case .file(_, let place): place
+        case .sealed(let body): body.place
+        case .memory, .compressed: nil
+        }
     }
 
     /// Makes a value of the bytes of a body in a file, and holds it in memory, for bodies that are asked for again:
     /// from the second call on within a while, on a thread that may wait for the disk. Does nothing for others.
     /// - Parameter make: gets all bytes. The value takes as much memory as they do.
     package func holdLater<Value>(_ kind: HeldKind<Value>, _ make: @escaping @Sendable (RawSpan) -> Value) {
-        guard case .file(_, let place) = storage, let tier = place.tier, case .digest(let digest) = place.name,
+        guard let place = fileInMemory, let tier = place.tier, case .digest(let digest) = place.name,
             tier.beginMaking(kind, of: digest, cost: Int(length.bytes))
         else { return }
         let body = self

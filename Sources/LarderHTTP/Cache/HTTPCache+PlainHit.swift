@@ -73,7 +73,9 @@ struct PlainHitLookup: Sendable {
             return true
         }
         if case .miss = lookup { return false }
-        guard case .hit(let entry) = lookup, entry.body.compressedForm == nil else { return true }
+        guard case .hit(let entry) = lookup, entry.body.compressedForm == nil, !entry.body.isDecodedLater else {
+            return true
+        }
         entry.metadata.withUnsafeBytes { metadata in
             let content = PlainHit.Content.stored(entry.body, entry.digest)
             if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }

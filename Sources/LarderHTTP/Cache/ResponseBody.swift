@@ -22,8 +22,12 @@ public struct ResponseBody: AsyncSequence, Sendable {
         case stored(StoredBytes, Range<Int64>)
 
         /// True if reading it takes long without a file that could be sent: not for an event loop.
-        package var isDecompressedLater: Bool {
-            if case .stored(.complete(let body), _) = self { body.isDecompressedLater } else { false }
+        package var isDecodedLater: Bool {
+            switch self {
+            case .bytes: false
+            case .stored(.complete(let body), _): body.isDecodedLater
+            case .stored(.inProgress(let body), _): body.isEncrypted
+            }
         }
 
         package var count: Int64 {

@@ -31,7 +31,7 @@ package enum StoredBytes: Sendable {
     }
 
     /// Runs `body` with the descriptor of the file that contains the bytes, at the same offsets; nil if they are in
-    /// memory.
+    /// memory, or encrypted.
     ///
     /// - Parameter body: gets the descriptor, which is valid inside it only, and must not be written to or closed.
     /// - Returns: the result of `body`.
@@ -39,7 +39,7 @@ package enum StoredBytes: Sendable {
     package func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
         switch self {
         case .complete(let stored): try stored.withFileDescriptor(body)
-        case .inProgress(let partial): try partial.withFileRange(in: 0..<0) { file, _ in try body(file) }
+        case .inProgress(let partial): try partial.withFileDescriptor(body)
         }
     }
 }

@@ -114,7 +114,7 @@ package struct ObjectStore: Sendable {
         }
         if isHeld { return isPlain }
         guard case .hit(let entry) = try store.lookUp(key), entry.metadata.isEmpty,
-            !entry.body.isDecompressedLater
+            !entry.body.isDecodedLater
         else { return false }
         hit(.stored(entry.body, entry.digest), entry.body.length.bytes)
         return true

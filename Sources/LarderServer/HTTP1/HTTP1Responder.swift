@@ -162,7 +162,7 @@ final class HTTP1Responder {
     }
 
     private func isImmediate(_ segments: [ResponseBody.Segment]) -> Bool {
-        !segments.contains { $0.isDecompressedLater }
+        !segments.contains { $0.isDecodedLater }
             && (isPlaintext || segments.reduce(0) { $0 + $1.count } <= HTTP1Output.smallFile)
     }
 

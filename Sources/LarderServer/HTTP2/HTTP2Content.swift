@@ -38,7 +38,7 @@ struct HTTP2Content {
             source = body
             return
         }
-        guard !segments.contains(where: { $0.isFile || $0.isDecompressedLater }) else {
+        guard !segments.contains(where: { $0.isFile || $0.isDecodedLater }) else {
             source = ResponseBody(length: body.length, live: Self.pieces(of: segments))
             fileCost = Self.costOfFile
             return

@@ -155,7 +155,8 @@ final class Checkpoints: EnginePart {
             // Where they lie is looked up before: a file published later may miss the sync.
             let places = try heads.map { head throws(LarderError) -> Place in
                 if try FileSystem.status(head.token.name, in: files.staging) != nil { return .staging }
-                return try FileSystem.status(Layout.blob(head.digest), in: files.blobs) == nil ? .nowhere : .blobs
+                return try FileSystem.status(Layout.blob(files.name(of: head.digest)), in: files.blobs) == nil
+                    ? .nowhere : .blobs
             }
             try Sync.fileSystem(files.root)
             return places
@@ -169,7 +170,7 @@ final class Checkpoints: EnginePart {
         var shards: Set<String> = []
         for head in heads {
             if isStopped() { return nil }
-            let name = Layout.blob(head.digest)
+            let name = Layout.blob(files.name(of: head.digest))
             if let file = try FileSystem.openIfPresent(name, in: files.blobs, flags: O_RDONLY) {
                 try Sync.data(file, path: files.blobs.path(of: name))
                 shards.insert(String(name.prefix(2)))

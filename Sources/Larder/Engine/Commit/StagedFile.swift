@@ -2,6 +2,9 @@
 struct StagedFile: Sendable {
     let token: StagingToken
     private(set) var descriptor: OwnedDescriptor
+    /// What encrypts it; nil in a store that is not encrypted.
+    var seal: BodySeal?
+    /// Bytes that it holds.
     var length: Int64 = 0
     /// How it holds the body.
     var encoding = BodyEncoding.identity
@@ -20,6 +23,9 @@ struct StagedFile: Sendable {
         self.reserved = reserved
         self.isOwn = isOwn
     }
+
+    /// The file, to read and write what it holds.
+    var content: BodyFile { BodyFile(descriptor: descriptor, seal: seal) }
 
     /// The file without its descriptor, for a file that is not read before the commit: thousands may wait for one
     /// commit.

@@ -16,30 +16,46 @@ final class Stager: EnginePart {
         self.fullDisk = fullDisk
     }
 
+    /// A body that is staged, as it is stored.
+    struct Form {
+        let bytes: UnsafeRawBufferPointer
+        var encoding = BodyEncoding.identity
+        /// That of the body, to which an encrypted file is bound.
+        let digest: () -> Digest
+    }
+
     /// Writes a body to a new file in `staging/`, its room reserved.
-    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, isDurable: Bool) throws -> StagedFile {
-        try fill(create(reserving: StagedFile.allocation(Int64(bytes.count)), for: key), bytes, isDurable: isDurable)
+    func stage(_ form: Form, for key: Key, isDurable: Bool) throws -> StagedFile {
+        try fill(create(reserving: allocation(form), for: key), form, isDurable: isDurable)
     }
 
     /// As above, if its room is free: nil where other entries would have to go.
-    func stageIfFree(_ bytes: UnsafeRawBufferPointer, for key: Key, isDurable: Bool) throws -> StagedFile? {
-        let reserved = StagedFile.allocation(Int64(bytes.count))
+    func stageIfFree(_ form: Form, for key: Key, isDurable: Bool) throws -> StagedFile? {
+        let reserved = allocation(form)
         guard try room.reserveIfFree(reserved, for: key) else { return nil }
-        return try fill(create(reserved: reserved), bytes, isDurable: isDurable)
+        return try fill(create(reserved: reserved), form, isDurable: isDurable)
     }
 
-    private func fill(_ new: StagedFile, _ bytes: UnsafeRawBufferPointer, isDurable: Bool) throws -> StagedFile {
+    private func allocation(_ form: Form) -> Int64 {
+        StagedFile.allocation(files.fileLength(Int64(form.bytes.count)))
+    }
+
+    private func fill(_ new: StagedFile, _ form: Form, isDurable: Bool) throws -> StagedFile {
         var file = new
+        let bytes = form.bytes
+        file.encoding = form.encoding
         return try staged.whileStaging {
             do {
                 reach("stage.created")
                 let created = file
                 try fullDisk.writing(Int64(bytes.count), whole: created.descriptor, isStaging: true) {
                     try preallocate(created, from: 0, to: Int64(bytes.count))
-                    try FileSystem.write(created.descriptor, bytes, at: 0, path: files.path(of: created))
+                    try created.seal?.begin(created.descriptor)
+                    try created.content.write(bytes, at: 0, path: files.path(of: created))
                 }
                 file.length = Int64(bytes.count)
                 reach("stage.written")
+                try file.seal?.finish(file.descriptor, form.digest(), length: file.length, form.encoding)
                 try settle(&file, isDurable: isDurable)
                 return file
             } catch {
@@ -50,6 +66,7 @@ final class Stager: EnginePart {
     }
 
     /// A new file in `staging/` with `bytes` of the budget.
+    /// Where it is encrypted, its head is still to be written.
     func create(reserving bytes: Int64, for key: Key?) throws -> StagedFile {
         try room.reserve(bytes, for: key)
         return try create(reserved: bytes)
@@ -59,12 +76,17 @@ final class Stager: EnginePart {
         let token = staged.nextToken()
         do {
             let descriptor = try open(token, bytes)
-            return StagedFile(token: token, descriptor: descriptor, reserved: bytes, isOwn: true)
+            var file = StagedFile(token: token, descriptor: descriptor, reserved: bytes, isOwn: true)
+            file.seal = newSeal()
+            return file
         } catch {
             ledger.add(-bytes)
             throw error
         }
     }
+
+    /// What encrypts a new file; nil in a store that is not encrypted.
+    func newSeal() -> BodySeal? { files.cipher.map { BodySeal($0) } }
 
     /// Makes the file. A file system without free inodes is also full (openat(2)): then an entry with its own file is
     /// displaced.
@@ -81,6 +103,7 @@ final class Stager: EnginePart {
     /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
     func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
         guard end >= 1 << 20, end > start else { return }
+        let (start, end) = (files.fileLength(start), files.fileLength(end))
         _ = try FileSystem.preallocate(
             raw: file.descriptor.raw, offset: start, length: end - start, path: files.path(of: file))
     }
@@ -91,7 +114,7 @@ final class Stager: EnginePart {
     @discardableResult
     func requireWhole(_ file: StagedFile, to length: Int64) throws(LarderError) -> FileSystem.Status {
         let status = try FileSystem.status(file.descriptor, path: files.path(of: file))
-        if status.size < length {
+        if status.size < file.content.fileLength(length) {
             throw LarderError(.io, "the file of a body became shorter while it was written", path: files.path(of: file))
         }
         return status
@@ -115,8 +138,9 @@ final class Stager: EnginePart {
         try requireName(file, status)
         // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the
         // end), or added by another program.
-        if file.isOwn, status.size > file.length || status.allocated > Allocation.length(status) {
-            try FileSystem.truncate(file.descriptor, to: file.length, path: files.path(of: file))
+        let length = file.content.fileLength(file.length)
+        if file.isOwn, status.size > length || status.allocated > Allocation.length(status) {
+            try FileSystem.truncate(file.descriptor, to: length, path: files.path(of: file))
             status = try FileSystem.status(file.descriptor, path: files.path(of: file))
         }
         if isDurable {

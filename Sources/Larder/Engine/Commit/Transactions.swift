@@ -254,7 +254,7 @@ final class Transactions: EnginePart {
             // A file may be put and displaced in one transaction.
             let new = mutation.blobs.deadFiles.isEmpty ? [] : Set(mutation.blobs.newFiles.map(\.token))
             for head in mutation.blobs.deadFiles where resort != .filesFirst {
-                let name = Layout.trash(staged.nextToken(), head.digest)
+                let name = Layout.trash(staged.nextToken(), files.name(of: head.digest))
                 guard let place = try files.discard(head, as: name, isNew: new.contains(head.token)) else { continue }
                 ledger.add(head.allocated.asBytes)
                 discarded.append(Discarded(head: head, name: name, place: place))
@@ -266,7 +266,9 @@ final class Transactions: EnginePart {
             }
             // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not
             // be taken for the body that is published after the commit.
-            for head in mutation.blobs.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
+            for head in mutation.blobs.newFiles {
+                try FileSystem.unlink(Layout.blob(files.name(of: head.digest)), in: files.blobs)
+            }
             if resort != .none { room.reserve.release() }
             // Whatever the commit did not need, before others take it.
             defer { if resort != .none { try? room.reserve.require() } }

@@ -24,7 +24,7 @@ final class OrphanBlobs: EnginePart {
     func remove(_ orphans: [String], in directory: Directory) throws -> Int {
         try transactions.housekeep { mutation in
             var removed = 0
-            for name in orphans where try !index.hasBlobFile(name, mutation.reading) {
+            for name in orphans where try !index.hasBlobFile(files.digest(ofFile: name), mutation.reading) {
                 if try FileSystem.unlinkFile(name, in: directory) { removed += 1 }
             }
             return removed
@@ -37,17 +37,17 @@ extension EngineContext {
     func orphanBlobs(in directory: Directory) throws -> [String] {
         let names = try directory.names(of: .shard)
         if names.isEmpty { return [] }
-        return try read { transaction in try names.filter { try !index.hasBlobFile($0, transaction) } }
+        return try read { transaction in
+            try names.filter { try !index.hasBlobFile(files.digest(ofFile: $0), transaction) }
+        }
     }
 }
 
 extension Index {
-    /// True if a file of that name belongs in `blobs/`: there is a body with that digest, it is in a file, and that is
-    /// not damaged.
-    func hasBlobFile(_ name: String, _ transaction: ReadTransaction) throws -> Bool {
-        guard let digest = Digest(hexadecimal: name), let head = try blob(digest, transaction)?.head else {
-            return false
-        }
+    /// True if a file whose name stands for that digest belongs in `blobs/`: there is a body with it, it is in a file,
+    /// and that is not damaged.
+    func hasBlobFile(_ digest: Digest?, _ transaction: ReadTransaction) throws -> Bool {
+        guard let digest, let head = try blob(digest, transaction)?.head else { return false }
         return head.location == .file && !head.isDamaged
     }
 }

@@ -15,7 +15,7 @@ final class Quarantine: EnginePart {
     /// transaction, which may run again: then the file here is the one that the previous run moved.
     /// - Parameter value: the blob's record and bytes.
     func take(_ head: BlobRecord, _ value: UnsafeRawBufferPointer) throws {
-        let name = head.digest.hexadecimal
+        let name = files.name(of: head.digest).hexadecimal
         // An earlier finding of the same body may lie there. What a trim by another process removes, that one takes
         // off.
         let quarantine = try files.quarantine
@@ -24,7 +24,9 @@ final class Quarantine: EnginePart {
         if !isMoved, try FileSystem.unlink(name, in: quarantine) { QuarantineBytes(ledger).add(-earlier) }
         switch head.location {
         case .file:
-            if try !FileSystem.rename(Layout.blob(head.digest), in: files.blobs, to: name, in: quarantine) {
+            if try !FileSystem.rename(
+                Layout.blob(files.name(of: head.digest)), in: files.blobs, to: name, in: quarantine)
+            {
                 try FileSystem.rename(head.token.name, in: files.staging, to: name, in: quarantine)
             }
         case .inline:

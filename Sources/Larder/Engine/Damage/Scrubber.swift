@@ -189,7 +189,7 @@ final class Scrubber: EnginePart, @unchecked Sendable {
         if damage.isVerified(id) { return true }
         guard let file = try open(id, head) else { return false }
         tally.compared += 1
-        if try head.matches(file, pause: pause) {
+        if try files.matches(file, head, pause: pause) {
             damage.noteVerified(id)
             return true
         }

@@ -39,7 +39,7 @@ final class Bodies: EnginePart {
         guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
         var fault = try files.fault(of: file, head)
         if fault == nil, damage.isDue(head, blob) || found == nil {
-            if try head.matches(file) {
+            if try files.matches(file, head) {
                 damage.noteVerified(blob)
             } else {
                 fault = "the bytes of the file do not match the digest"
@@ -51,18 +51,37 @@ final class Bodies: EnginePart {
         }
         let place = BodyPlace(
             directory: files.blobs, name: .digest(head.digest), tier: tier.fits(head.length) ? tier : nil)
-        guard head.encoding == .gzip else {
-            return Body(file: file, at: place, length: ByteCount(Int64(clamping: head.length)))
-        }
         // As bytes of a file, which no one takes for those of the body.
         let own = BodyPlace(directory: files.blobs, name: .digest(head.digest))
-        let member = Body(file: file, at: own, length: ByteCount(Int64(clamping: head.storedLength)))
+        guard let stored = try stored(file, at: head.encoding == .gzip ? own : place, head, blob, mayWait: mayWait)
+        else { return nil }
+        guard head.encoding == .gzip else { return stored }
+        let member = stored
         let body = body(of: member, heldAt: place, head, blob)
         if leavesCompressed || head.length > Self.longestDecompressed { return body }
         if !mayWait { return nil }
         do {
             return Body(try body.bytes())
         } catch let error as LarderError where error.code == .corruption {
+            return nil
+        }
+    }
+
+    /// What a file holds; nil if it is not encrypted as that of the body.
+    private func stored(
+        _ file: OwnedDescriptor, at place: BodyPlace, _ head: BlobRecord, _ blob: UInt64, mayWait: Bool
+    ) throws -> Body? {
+        let length = Int64(clamping: head.storedLength)
+        if files.cipher == nil { return Body(file: file, at: place, length: ByteCount(length)) }
+        do {
+            let path = files.blobs.path(of: Layout.blob(files.name(of: head.digest)))
+            let damage = damage
+            return Body(
+                sealed: SealedBody(try files.bodyFile(file, head), at: place, path, length: length) {
+                    damage.quarantineLater(blob, head, $0)
+                })
+        } catch let fault as SealDamage {
+            if mayWait { try damage.quarantine(blob, head, "its file is damaged: \(fault)") }
             return nil
         }
     }

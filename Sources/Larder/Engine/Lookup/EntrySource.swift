@@ -16,28 +16,32 @@ enum EntrySource {
     case all
 
     /// The narrowest part of an index that has all entries of which a condition can be true.
-    init(_ condition: Selection.Condition) {
+    /// - Parameter isOrdered: whether keys with one beginning lie together.
+    init(_ condition: Selection.Condition, isOrdered: Bool) {
         switch condition {
         case .keys(let keys):
             self = .keys(keys.map { IndexKey.bytes(for: $0) }.sorted { $0.lexicographicallyPrecedes($1) })
-        case .prefix(let key) where !key.bytes.isEmpty:
+        case .prefix(let key) where isOrdered && !key.bytes.isEmpty:
             self = .range(prefix: Array(key.bytes.prefix(IndexKey.prefixLength)))
-        case .host(let host): self = .host(Array(host.utf8))
+        case .host(let host) where isOrdered: self = .host(Array(host.utf8))
         case .tag(let tag): self = .tag(prefix: Index.tagPrefix(tag))
         case .pinned: self = .pinned
         case .expired: self = .expired
-        case .and(let parts): self = parts.map { EntrySource($0) }.min { $0.width < $1.width } ?? .all
+        case .and(let parts):
+            self = parts.map { EntrySource($0, isOrdered: isOrdered) }.min { $0.width < $1.width } ?? .all
         default: self = .all
         }
     }
 
     /// The sources of a condition, one for each part of an `or` if all of them have one.
-    static func sources(of condition: Selection.Condition) -> [(source: EntrySource, part: Selection.Condition)] {
+    static func sources(
+        of condition: Selection.Condition, isOrdered: Bool
+    ) -> [(source: EntrySource, part: Selection.Condition)] {
         if case .or(let parts) = condition {
-            let sources = parts.map { (source: EntrySource($0), part: $0) }
+            let sources = parts.map { (source: EntrySource($0, isOrdered: isOrdered), part: $0) }
             if !sources.contains(where: { $0.source.width == EntrySource.all.width }) { return sources }
         }
-        return [(EntrySource(condition), condition)]
+        return [(EntrySource(condition, isOrdered: isOrdered), condition)]
     }
 
     /// True if a walk over it may come to an entry twice.

@@ -10,7 +10,8 @@ struct EntryWalk: Sendable {
     }
 
     let filter: EntryFilter
-    private var sources: ArraySlice<(source: EntrySource, part: Selection.Condition)>
+    /// Nil before the first step.
+    private var sources: ArraySlice<(source: EntrySource, part: Selection.Condition)>?
     /// The ids of the entries visited so far, where a walk may come to an entry twice: through two parts of `||`, or
     /// in `pinned`, where a hit moves an entry to the end.
     private var visited: Set<UInt64>?
@@ -20,13 +21,9 @@ struct EntryWalk: Sendable {
     /// comes to its end.
     private var endID: UInt64?
 
-    var isOver: Bool { sources.isEmpty }
+    var isOver: Bool { sources?.isEmpty ?? false }
 
-    init(_ filter: EntryFilter) {
-        self.filter = filter
-        sources = EntrySource.sources(of: filter.condition)[...]
-        if sources.count > 1 || sources.contains(where: { $0.source.mayRepeat }) { visited = [] }
-    }
+    init(_ filter: EntryFilter) { self.filter = filter }
 
     /// A walk over entries of every version.
     init(_ selection: Selection, version: UInt16?, now: Timestamp) {
@@ -39,7 +36,12 @@ struct EntryWalk: Sendable {
         _ visit: ([UInt8], EntryRecord, UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int {
         var examined = 0
-        while let next = sources.first, examined < limit {
+        if sources == nil {
+            let found = EntrySource.sources(of: filter.condition, isOrdered: index.isOrdered)
+            if found.count > 1 || found.contains(where: { $0.source.mayRepeat }) { visited = [] }
+            sources = found[...]
+        }
+        while let next = sources?.first, examined < limit {
             if endID == nil { endID = try index.state(transaction).nextID }
             var step = Step(
                 filter: filter, index: index, transaction: transaction, limit: limit - examined, part: next.part,
@@ -52,7 +54,7 @@ struct EntryWalk: Sendable {
             if let end {
                 position = end
             } else {
-                sources = sources.dropFirst()
+                sources = sources?.dropFirst()
                 position = []
             }
         }

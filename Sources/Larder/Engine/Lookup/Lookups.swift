@@ -311,7 +311,8 @@ final class Lookups: EnginePart {
     ) throws -> LookupCache.Values? {
         // No entry has an empty key, and LMDB refuses to look for one.
         if key.isEmpty { return nil }
-        guard let slot = transaction.slot else { return try rows(of: key, transaction) }
+        // Rows that were opened do not stay where they are.
+        guard let slot = transaction.slot, index.isOrdered else { return try rows(of: key, transaction) }
         let cache = caches[slot]
         guard cache.isWorthALook else { return try rows(of: key, transaction) }
         let snapshot = transaction.id
@@ -475,8 +476,15 @@ final class Lookups: EnginePart {
             guard let descriptor = put.openFile else { return nil }
             let place = BodyPlace(directory: files.staging, name: .token(file.token))
             let length = Int64(clamping: put.length)
-            let stored = Body(
-                file: descriptor, at: place, length: ByteCount(file.encoding == .gzip ? file.length : length))
+            let storedLength = file.encoding == .gzip ? file.length : length
+            let stored =
+                if let seal = file.seal {
+                    Body(
+                        sealed: SealedBody(
+                            BodyFile(descriptor: descriptor, seal: seal), at: place, place.path, length: storedLength))
+                } else {
+                    Body(file: descriptor, at: place, length: ByteCount(storedLength))
+                }
             body = file.encoding == .gzip ? Body(compressed: CompressedBody(stored, length: length)) : stored
         }
         return Entry(key: put.key, body: body, source: .pending(put, try descriptions.description(of: put)))

@@ -89,8 +89,15 @@ final class PartialBodies: EnginePart {
     func nextToken() -> StagingToken { staged.nextToken() }
 
     /// The job that begins a writer's work, with an empty file for a new body.
-    func begin(_ work: PartialWork, as put: (StagedFile) -> PendingPut) throws -> PendingJob {
+    /// - Parameter number: what a new body has in place of a digest.
+    func begin(_ work: PartialWork, _ number: Digest, as put: (StagedFile) -> PendingPut) throws -> PendingJob {
         let file = try stager.create(reserving: 0, for: work.key)
+        do {
+            try fullDisk.writing(0) { try file.seal?.begin(file.descriptor, partial: number) }
+        } catch {
+            staged.discard(file)
+            throw error
+        }
         return work.job(.begin(put(file)))
     }
 
@@ -131,8 +138,14 @@ final class PartialBodies: EnginePart {
         guard try rename(partial),
             let descriptor = try FileSystem.openIfPresent(token.name, in: files.staging, flags: O_RDWR)
         else { throw work.gone }
-        try FileSystem.truncate(descriptor, to: end, path: files.staging.path(of: token.name))
-        return StagedFile(token: token, descriptor: descriptor, length: end, isOwn: true)
+        var file = StagedFile(token: token, descriptor: descriptor, length: end, isOwn: true)
+        do {
+            file.seal = try files.bodyFile(descriptor, partial.head).seal
+            try file.content.cut(to: end, path: files.path(of: file))
+        } catch let fault as SealDamage {
+            throw LarderError(sealDamage: fault, files.path(of: file))
+        }
+        return file
     }
 
     /// Gives the file its new name, under the writer lock and while the index has the row by which a sweep knows it.
@@ -158,7 +171,7 @@ final class PartialBodies: EnginePart {
                 // A checkpoint, or a removal, has come between.
                 if try transaction.reading.get(index.unpublished, head.token.indexKey) == nil { return nil }
                 return try FileSystem.rename(
-                    Layout.blob(head.digest), in: files.blobs, to: head.token.name, in: files.staging)
+                    Layout.blob(files.name(of: head.digest)), in: files.blobs, to: head.token.name, in: files.staging)
             }
             if let isRenamed { return isRenamed }
         }
@@ -212,8 +225,15 @@ final class PartialBodies: EnginePart {
 
     func write(_ bytes: UnsafeRawBufferPointer, to file: StagedFile, at offset: Int64) throws {
         try fullDisk.writing(Int64(bytes.count)) {
-            try FileSystem.write(file.descriptor, bytes, at: offset, path: files.path(of: file))
+            try file.content.write(bytes, at: offset, path: files.path(of: file))
         }
+    }
+
+    /// Bytes that a file takes at most for more ranges. Where it is encrypted, a chunk is written up to its last byte.
+    func growth(_ file: StagedFile, from known: StoredRanges, to new: StoredRanges) -> Int64 {
+        let block = file.seal == nil ? 4096 : Int64(BodySeal.chunkLength)
+        let growth = new.bytes(inBlocksOf: block) - known.bytes(inBlocksOf: block)
+        return file.seal == nil ? growth : BodySeal.fileLength(growth) + 4096
     }
 
     /// What a file is charged with.
@@ -228,10 +248,12 @@ final class PartialBodies: EnginePart {
     var isShared: Bool { ledger.hasOthers }
 
     /// Cuts a file that is complete to its length. One that is shorter must not grow: the rest would be zeros.
-    func seal(_ file: StagedFile, length: Int64, isDurable: Bool) throws {
-        if try stager.requireWhole(file, to: length).size > length {
-            try FileSystem.truncate(file.descriptor, to: length, path: files.path(of: file))
+    func seal(_ file: StagedFile, _ digest: Digest, length: Int64, isDurable: Bool) throws {
+        let content = file.content
+        if try stager.requireWhole(file, to: length).size > content.fileLength(length) || content.seal != nil {
+            try content.cut(to: length, path: files.path(of: file))
         }
+        try content.seal?.finish(file.descriptor, digest, length: length, .identity)
         if isDurable { try Sync.data(file.descriptor, path: files.path(of: file)) }
         reach("partial.sealed")
     }

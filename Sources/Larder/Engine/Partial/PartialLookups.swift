@@ -28,7 +28,7 @@ final class PartialLookups: EnginePart {
 
     /// The result of a lookup.
     enum Lookup {
-        case hit(Found, OwnedDescriptor)
+        case hit(Found, BodyFile)
         /// There is none, or its bytes are lost, or may be.
         case miss
         /// Its file is not in its place: only a lookup that may wait can tell why.
@@ -45,10 +45,13 @@ final class PartialLookups: EnginePart {
                 try damage.reportVanished(found.record.blob, found.head)
                 continue
             }
-            guard try FileSystem.status(file, path: nil).size >= found.progress.ranges.end else { return .miss }
+            let size = try FileSystem.status(file, path: nil).size
+            guard size >= files.fileLength(found.progress.ranges.end),
+                let content = try? files.bodyFile(file, found.head)
+            else { return .miss }
             touches?.note(
                 stamp: found.record.stamp, uptime: uptime.uptime(), Counters.Hit(0, isCounted: false), counters)
-            return .hit(found, file)
+            return .hit(found, content)
         }
         return .miss
     }

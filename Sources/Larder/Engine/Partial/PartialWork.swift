@@ -79,7 +79,7 @@ final class PartialWork: @unchecked Sendable {
     var metadata: [UInt8] { lock.locked { state.metadata } }
     var ending: Ending? { lock.locked { state.ending } }
     /// What reads the bytes; it stays good when the work is over.
-    var descriptor: OwnedDescriptor? { lock.locked { state.file?.descriptor } }
+    var content: BodyFile? { lock.locked { state.file?.content } }
     var place: Place? { lock.locked { state.place } }
 
     /// What the index has to learn.
@@ -162,8 +162,7 @@ final class PartialWork: @unchecked Sendable {
                     + "fill gaps first",
                 key: key)
         }
-        let block: Int64 = 4096
-        let growth = new.ranges.bytes(inBlocksOf: block) - known.ranges.bytes(inBlocksOf: block)
+        let growth = bodies.growth(file, from: known.ranges, to: new.ranges)
         try bodies.writing(file, endingAt: known.ranges.end, growth, key, { try self.settle(known, reserved: $0) }) {
             for gap in gaps {
                 let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
@@ -328,11 +327,11 @@ final class PartialWork: @unchecked Sendable {
     func digest(length: Int64) throws -> Digest {
         var hash = hash
         var offset = hashed
-        guard let file = descriptor else { return hash.finalize() }
+        guard let file = content else { return hash.finalize() }
         var buffer = [UInt8](repeating: 0, count: Int(min(max(length - offset, 0), 256 << 10)))
         while offset < length {
             let count = try buffer.withUnsafeMutableBytes {
-                try FileSystem.read(file, into: $0, at: offset, path: nil)
+                try file.readSound(into: $0, at: offset, path: nil)
             }
             let wanted = Int(min(Int64(count), length - offset))
             if wanted == 0 {
@@ -345,9 +344,9 @@ final class PartialWork: @unchecked Sendable {
     }
 
     /// The file with exactly `length` bytes, synced if it is to be durable. Call it in turn.
-    func seal(length: Int64, isDurable: Bool) throws -> StagedFile? {
+    func seal(_ digest: Digest, length: Int64, isDurable: Bool) throws -> StagedFile? {
         guard var file = lock.locked({ state.file }) else { return nil }
-        try bodies.seal(file, length: length, isDurable: isDurable)
+        try bodies.seal(file, digest, length: length, isDurable: isDurable)
         try settle(progress, reserved: 0)
         file.length = length
         file.allocated = lock.locked { state.charge }

@@ -40,7 +40,8 @@ enum Creation {
             }
         }
         try makeLayout(root, configuration)
-        return (FormatFile.fresh(), true)
+        let version = configuration.encryption == nil ? nil : FormatFile.Feature.encryption.rawValue
+        return (FormatFile.fresh(version ?? FormatFile.currentVersion), true)
     }
 
     /// What `FORMAT` says; nil if there is none.

@@ -78,7 +78,7 @@ struct IndexTrust {
                     }
                 }
             }
-            for (name, order) in Index.names {
+            for (name, order, _) in Index.names {
                 guard let found = trees[name], found != order else { continue }
                 throw IndexFile.damaged(
                     files.index.path(of: Layout.data), "is damaged: the tree \(name) has keys of another kind")

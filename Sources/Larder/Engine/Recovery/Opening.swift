@@ -31,7 +31,8 @@ enum Opening {
         return try withExtendedLifetime(guardFile) {
             let isNew = try FileSystem.status(Layout.format, in: root) == nil
             let (format, isUnfinished) = try Creation.prepareLayout(root, configuration)
-            let files = try StoreFiles(root: root)
+            let cipher = try StoreKey.cipher(configuration, format, isNew: isUnfinished, in: root)
+            let files = try StoreFiles(root: root, cipher)
             try DirectoryTrust.requireNoLinks(files)
             let hadIndex = try FileSystem.status(Layout.data, in: files.index).map { $0.size > 0 } ?? false
             let engine = try open(files, format, configuration, isUnfinished: isUnfinished)
@@ -112,6 +113,7 @@ enum Opening {
         } catch {
             throw LarderError(opening: error, files)
         }
+        if let cipher = files.cipher { environment.sealRows(with: cipher.rows) }
         do {
             if !configuration.isReadOnly {
                 try FileSystem.makePrivate(raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))

@@ -122,10 +122,12 @@ final class Recovery: EnginePart {
     private func emptyTrash(of instance: UInt64, removed: inout Int) throws -> Int {
         var restored = 0
         for name in try files.trash.names() {
-            guard let parts = Layout.parseTrash(name), parts.token.instance == instance else { continue }
+            guard let parts = Layout.parseTrash(name), parts.token.instance == instance,
+                let digest = files.digest(ofFile: parts.name.hexadecimal)
+            else { continue }
             let isRestored = try transactions.housekeep { mutation -> Bool in
-                guard let blob = try index.blob(parts.digest, mutation.reading), case let head = blob.head,
-                    head.digest == parts.digest, head.location == .file, !head.isDamaged,
+                guard let blob = try index.blob(digest, mutation.reading), case let head = blob.head,
+                    head.digest == digest, head.location == .file, !head.isDamaged,
                     try files.blobStatus(head) == nil, try files.discardedName(head) == name
                 else { return false }
                 try files.restore(head, from: name)
