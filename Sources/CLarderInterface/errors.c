@@ -48,6 +48,7 @@ const char *larder_status_name(larder_status status) {
     case LARDER_MUST_REOPEN: return "MUST_REOPEN";
     case LARDER_INCOMPLETE: return "INCOMPLETE";
     case LARDER_GONE: return "GONE";
+    case LARDER_WRONG_KEY: return "WRONG_KEY";
     case LARDER_FAILED: return "FAILED";
     }
     return "UNKNOWN";

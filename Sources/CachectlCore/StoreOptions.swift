@@ -10,7 +10,16 @@ package struct StoreFlags: ParsableArguments {
     @Flag(help: "Open the store even if its directory belongs to another user, who can replace its content.")
     package var anyOwner = false
 
+    @Option(
+        help: ArgumentHelp(
+            "File with the key of an encrypted store. Default: as LARDER_KEY_FILE, LARDER_KEY or LARDER_PASSPHRASE say.",
+            valueName: "path"))
+    package var keyFile: String?
+
     package init() {}
+
+    /// The key of the store; nil if there is none.
+    package func key() throws -> EncryptionKey? { try KeySource.key(file: keyFile) }
 }
 
 /// The options of every command: where the store is, and whether to print JSON.
@@ -55,7 +64,7 @@ package struct StoreOptions: ParsableArguments {
         if access != .reading { Interruption.listen() }
         if access != .creating { try requireStore() }
         let isNew = access == .creating && (try? requireStore()) == nil
-        var configuration = configuration(access)
+        var configuration = try configuration(access)
         adjust(&configuration)
         let store = try open(configuration, access, rebuildsIndex: rebuildsIndex)
         let result: R
@@ -77,10 +86,11 @@ package struct StoreOptions: ParsableArguments {
     }
 
     /// The configuration to open the store with.
-    package func configuration(_ access: Access) -> Configuration {
+    package func configuration(_ access: Access) throws -> Configuration {
         var configuration = Configuration()
         configuration.isReadOnly = access == .reading
         configuration.allowsOtherOwner = anyOwner
+        configuration.encryption = try flags.key()
         configuration.logger.logLevel = .error
         return configuration
     }
@@ -104,7 +114,7 @@ package struct StoreOptions: ParsableArguments {
 
     /// Throws `noInput` unless the directory has the `FORMAT` file of a store: a command that changes a store must not
     /// create one at a mistyped path.
-    func requireStore() throws {
+    package func requireStore() throws {
         do {
             if try Store.exists(at: path) { return }
         } catch {

@@ -5,6 +5,10 @@ public struct Cursor {
     let pointer: OpaquePointer
     let database: Database
     let space: Unmanaged<RowSpace>?
+    // SAFETY: both are kept by `ReadTransaction.withCursor`.
+    let opened: Unmanaged<OpenedRow>?
+    /// Whether rows that cannot be opened are passed over.
+    let skipsUnreadable: Bool
 
     /// A key-value pair; both point into the map (see `ReadTransaction`).
     public typealias Pair = (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
@@ -34,11 +38,25 @@ public struct Cursor {
 
     private func move(_ operation: MDB_cursor_op, _ from: MDB_val = MDB_val()) throws(LMDBError) -> Pair? {
         guard let space = space?.takeUnretainedValue() else { return try step(operation, from) }
+        return try moveSealed(space, operation, from)
+    }
+
+    @inline(never)
+    private func moveSealed(
+        _ space: RowSpace, _ operation: MDB_cursor_op, _ from: MDB_val
+    ) throws(LMDBError) -> Pair? {
         let database = database
-        let found = try space.withStored(database, UnsafeRawBufferPointer(from)) { stored throws(LMDBError) in
-            try step(operation, MDB_val(stored))
+        var found =
+            operation == MDB_SET_RANGE
+            ? try space.withStored(database, UnsafeRawBufferPointer(from)) { stored throws(LMDBError) in
+                try step(operation, MDB_val(stored))
+            } : try step(operation, from)
+        while let (key, value) = found {
+            if let row = space.open(database, key, value, in: opened?.takeUnretainedValue()) { return row }
+            if !skipsUnreadable { return (key, UnsafeRawBufferPointer(start: nil, count: 0)) }
+            found = try step(operation == MDB_LAST ? MDB_PREV : MDB_NEXT, MDB_val())
         }
-        return found.map { space.open(database, $0.key, $0.value) }
+        return nil
     }
 
     private func step(_ operation: MDB_cursor_op, _ from: MDB_val) throws(LMDBError) -> Pair? {

@@ -216,6 +216,7 @@ public final class Environment: @unchecked Sendable {
     func end(_ read: Read) {
         if let slot = read.slot {
             mdb_txn_reset(read.transaction)
+            if let space = read.space { space.takeUnretainedValue().trim() }
             slot.unlock()
         } else {
             mdb_txn_abort(read.transaction)
@@ -343,7 +344,8 @@ public final class Environment: @unchecked Sendable {
     }
 
     /// Seals every row from now on, and opens those that are read: values are encrypted, and names in keys hidden. What
-    /// a transaction returns is then valid until it has read 15 more rows. Call it before the first transaction.
+    /// a lookup returns is then valid until the transaction has looked up 15 more rows. Call it before the first
+    /// transaction.
     public func sealRows(with cipher: any RowCipher) { self.cipher = cipher }
 
     /// Whether rows are sealed.

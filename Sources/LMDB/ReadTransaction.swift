@@ -73,14 +73,31 @@ public struct ReadTransaction {
     }
 
     /// Runs `body` with a cursor, closed when it returns.
-    public func withCursor<R>(_ database: Database, _ body: (Cursor) throws -> R) throws -> R {
+    ///
+    /// Where rows are sealed, a pair is valid until the cursor has moved twice. A row that cannot be opened has an
+    /// empty value. In a database with hidden keys its key is not known either, so that it is passed over.
+    /// - Parameter showsUnreadable: whether such rows are given all the same, under their keys as they are stored, by
+    ///   which they can be deleted.
+    public func withCursor<R>(
+        _ database: Database, showsUnreadable: Bool = false, _ body: (Cursor) throws -> R
+    ) throws -> R {
         var cursor: OpaquePointer?
         try check(
             perform("mdb_cursor_open", in: pointer) { mdb_cursor_open(pointer, database.handle, &cursor) },
             "mdb_cursor_open")
         guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
         defer { mdb_cursor_close(cursor) }
-        return try body(Cursor(pointer: cursor, database: database, space: database.number > 0 ? space : nil))
+        guard let space, database.number > 0 else {
+            return try body(
+                Cursor(pointer: cursor, database: database, space: nil, opened: nil, skipsUnreadable: false))
+        }
+        let opened = OpenedRow()
+        return try withExtendedLifetime(opened) {
+            try body(
+                Cursor(
+                    pointer: cursor, database: database, space: space, opened: .passUnretained(opened),
+                    skipsUnreadable: database.sealing.hidden != .none && !showsUnreadable))
+        }
     }
 }
 

@@ -30,16 +30,15 @@ public struct RowOpener {
     /// Opens rows that `cipher` sealed.
     public init(_ cipher: any RowCipher) { space = RowSpace(cipher) }
 
-    /// The key and the value of a row, valid until 15 more are opened; an empty value, under the key as it is stored,
-    /// for one that cannot be opened.
+    /// The key and the value of a row, valid until 15 more are opened; nil for one that cannot be opened.
     /// - Parameters:
     ///   - number: that of its database: see `Environment.openDatabase`.
     ///   - key: as it is stored.
     ///   - value: as it is stored.
     public func open(
         _ number: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
-    ) -> Cursor.Pair {
-        space.open(Database(handle: 0, number: number), key, value)
+    ) -> Cursor.Pair? {
+        space.open(Database(handle: 0, number: number), key, value, in: nil)
     }
 }
 

@@ -1,7 +1,7 @@
 import CLMDB
 
-/// Where a transaction opens sealed rows. The latest `count` rows that were read stay where they are; the oldest makes
-/// room for the next.
+/// Where a transaction opens sealed rows. The latest `count` rows that were looked up stay where they are; the oldest
+/// makes room for the next. Those of a cursor have a place of their own.
 ///
 /// A sealed row holds the length of its value (u32) and of its key (u16), two zero bytes, the value, the key, and zeros
 /// up to a multiple of the granularity of its database, native byte order; so its length tells neither of the two.
@@ -23,8 +23,21 @@ final class RowSpace {
 
     deinit { for buffer in buffers { buffer.deallocate() } }
 
+    /// Gives back what long rows took; between two transactions.
+    func trim() {
+        for place in buffers.indices where buffers[place].count > Self.longest {
+            buffers[place].deallocate()
+            buffers[place] = .allocate(byteCount: Self.shortest, alignment: 16)
+        }
+    }
+
+    private static let shortest = 1024
+    private static let longest = 16 << 10
+
     private func buffer(_ length: Int) -> UnsafeMutableRawBufferPointer {
-        if buffers.count < Self.count { buffers.append(.allocate(byteCount: max(length, 1024), alignment: 16)) }
+        if buffers.count < Self.count {
+            buffers.append(.allocate(byteCount: max(length, Self.shortest), alignment: 16))
+        }
         let place = next % buffers.count
         next = (next + 1) % Self.count
         if buffers[place].count < length {
@@ -104,19 +117,19 @@ final class RowSpace {
         }
     }
 
-    /// Opens a row. One that cannot be opened has an empty value, as a damaged one may have, under the key as it is
-    /// stored.
+    /// Opens a row; nil for one that cannot be opened.
+    /// - Parameter own: where it is opened. Nil: with the others.
     func open(
-        _ database: Database, _ stored: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer
-    ) -> Cursor.Pair {
-        let damaged = (key: stored, value: UnsafeRawBufferPointer(start: nil, count: 0))
-        guard sealed.count >= cipher.overhead + Self.headLength else { return damaged }
-        let row = buffer(sealed.count - cipher.overhead)
-        guard withPlace(database, stored, { cipher.open(sealed, into: row, at: $0) }) else { return damaged }
+        _ database: Database, _ stored: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer, in own: OpenedRow?
+    ) -> Cursor.Pair? {
+        guard sealed.count >= cipher.overhead + Self.headLength else { return nil }
+        let length = sealed.count - cipher.overhead
+        let row = own?.buffer(length) ?? buffer(length)
+        guard withPlace(database, stored, { cipher.open(sealed, into: row, at: $0) }) else { return nil }
         let count = Int(row.load(as: UInt32.self))
         let keyCount = Int(row.load(fromByteOffset: 4, as: UInt16.self))
         let end = Self.headLength + count
-        guard end + keyCount <= row.count else { return damaged }
+        guard end + keyCount <= row.count else { return nil }
         let raw = UnsafeRawBufferPointer(row)
         return (
             UnsafeRawBufferPointer(rebasing: raw[end..<end + keyCount]),
@@ -124,16 +137,38 @@ final class RowSpace {
         )
     }
 
-    /// The value of the row that was found under `key`.
+    /// The value of the row that was found under `key`; an empty one, as a damaged row may have, if it cannot be
+    /// opened.
     func value(
         _ database: Database, _ key: UnsafeRawBufferPointer, _ stored: UnsafeRawBufferPointer,
-        _ sealed: UnsafeRawBufferPointer, in transaction: OpaquePointer
+        _ sealed: UnsafeRawBufferPointer, in own: OpenedRow? = nil, of transaction: OpaquePointer
     ) throws(LMDBError) -> UnsafeRawBufferPointer {
         if checksHeads { try checkValueHead(of: sealed, keyCount: stored.count, in: transaction) }
-        let found = open(database, stored, sealed)
         // Two names with one hidden form: there are none in practice.
-        guard found.key.elementsEqual(key) else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        guard let found = open(database, stored, sealed, in: own), found.key.elementsEqual(key) else {
+            return UnsafeRawBufferPointer(start: nil, count: 0)
+        }
         return found.value
+    }
+}
+
+/// Rows of a cursor, or of a position: the latest two stay where they are, whatever else is read.
+final class OpenedRow {
+    private var latest = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    private var earlier = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+
+    deinit {
+        latest.deallocate()
+        earlier.deallocate()
+    }
+
+    func buffer(_ length: Int) -> UnsafeMutableRawBufferPointer {
+        (latest, earlier) = (earlier, latest)
+        if latest.count < length {
+            latest.deallocate()
+            latest = .allocate(byteCount: max(length, 512), alignment: 16)
+        }
+        return UnsafeMutableRawBufferPointer(rebasing: latest[..<length])
     }
 }
 
@@ -150,7 +185,7 @@ extension ReadTransaction {
             let code = perform("mdb_get", in: pointer) { mdb_get(pointer, database.handle, &name, &value) }
             if code == MDB_NOTFOUND || code == MDB_BAD_VALSIZE { return nil }
             try check(code, "mdb_get")
-            return try space.value(database, key, stored, UnsafeRawBufferPointer(value), in: pointer)
+            return try space.value(database, key, stored, UnsafeRawBufferPointer(value), of: pointer)
         }
     }
 }
@@ -171,7 +206,7 @@ extension WriteTransaction {
                 mdb_put(transaction, database.handle, &name, &value, flags | UInt32(MDB_RESERVE))
             }
             if code == MDB_KEYEXIST, flags & UInt32(MDB_NOOVERWRITE) != 0 {
-                return try space.value(database, key, stored, UnsafeRawBufferPointer(value), in: transaction)
+                return try space.value(database, key, stored, UnsafeRawBufferPointer(value), of: transaction)
             }
             try check(code, "mdb_put")
             hasChanges = true

@@ -11,12 +11,14 @@ public struct WritePosition {
     let key: MDB_val
     /// The key, where rows are sealed.
     let name: [UInt8]
+    /// Where the row is opened then.
+    let opened: OpenedRow?
     /// The value; valid until the next change in the transaction.
     public let value: UnsafeRawBufferPointer
 
     /// Removes the pair. `mdb_cursor_del`.
     public func delete() throws(LMDBError) {
-        transaction.note(database, UnsafeRawBufferPointer(key))
+        note(UnsafeRawBufferPointer(key))
         let code = perform("mdb_cursor_del", mdb_txn_env(mdb_cursor_txn(cursor))) { mdb_cursor_del(cursor, 0) }
         try check(code, "mdb_cursor_del")
         transaction.hasChanges = true
@@ -27,7 +29,7 @@ public struct WritePosition {
         // A value with pages of its own is removed and put, and LMDB moves the key in its page before it copies it.
         let code = withUnsafeTemporaryAllocation(byteCount: key.mv_size, alignment: 8) { copy in
             copy.copyMemory(from: UnsafeRawBufferPointer(key))
-            transaction.note(database, UnsafeRawBufferPointer(copy))
+            note(UnsafeRawBufferPointer(copy))
             var key = MDB_val(UnsafeRawBufferPointer(copy))
             guard let space = transaction.space, database.number > 0 else { return put(&key, MDB_val(bytes)) }
             let length = space.length(database, key: name.count, value: bytes.count)
@@ -42,6 +44,11 @@ public struct WritePosition {
         }
         try check(code, "mdb_cursor_put")
         transaction.hasChanges = true
+    }
+
+    private func note(_ stored: UnsafeRawBufferPointer) {
+        if opened == nil { return transaction.note(database, stored) }
+        name.withUnsafeBytes { transaction.note(database, $0) }
     }
 
     private func put(_ key: inout MDB_val, _ bytes: MDB_val) -> Int32 {
@@ -78,12 +85,14 @@ extension WriteTransaction {
         }
         if code == MDB_SUCCESS {
             var bytes = UnsafeRawBufferPointer(value)
+            let opened = space.map { _ in OpenedRow() }
             if let space, let name {
-                bytes = try space.value(database, name, UnsafeRawBufferPointer(found), bytes, in: transaction)
+                bytes = try space.value(
+                    database, name, UnsafeRawBufferPointer(found), bytes, in: opened, of: transaction)
             }
             return WritePosition(
                 transaction: self, database: database, cursor: cursor, key: found, name: name.map { Array($0) } ?? [],
-                value: bytes)
+                opened: opened, value: bytes)
         }
         giveBack(cursor)
         // A key that no database can hold, which a damaged row may contain.

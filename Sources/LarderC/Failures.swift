@@ -36,6 +36,7 @@ extension LarderError {
         .digestMismatch: LARDER_DIGEST_MISMATCH, .lengthMismatch: LARDER_LENGTH_MISMATCH,
         .tooLarge: LARDER_TOO_LARGE, .readOnly: LARDER_READ_ONLY, .unsupported: LARDER_UNSUPPORTED,
         .mustReopen: LARDER_MUST_REOPEN, .incomplete: LARDER_INCOMPLETE, .gone: LARDER_GONE,
+        .wrongKey: LARDER_WRONG_KEY,
     ]
 
     /// The message, and the remedy as a caller from C can follow it.

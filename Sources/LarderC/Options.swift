@@ -35,6 +35,7 @@ extension Configuration {
         if options.memory_limit != 0 { memoryLimit = count(options.memory_limit) }
         if options.index_map_size != 0 { indexMapSize = count(options.index_map_size) }
         if let version = options.version { self.version = try text(version, "the version") }
+        if let key = options.key { encryption = try EncryptionKey(key) }
     }
 
     private mutating func use(_ flags: UInt32) throws(LarderError) {
@@ -56,6 +57,21 @@ extension Configuration {
         case (true, false): verification = .always
         case (false, true): verification = .never
         case (false, false): break
+        }
+    }
+}
+
+extension EncryptionKey {
+    init(_ pointer: UnsafePointer<larder_key>?) throws(LarderError) {
+        guard let pointer else { throw invalid("the key is NULL") }
+        let key = try structure(pointer, default: larder_key(), "larder_key")
+        if let passphrase = key.passphrase {
+            if key.bytes != nil || key.length != 0 {
+                throw invalid("`bytes` and `passphrase` of larder_key are both set")
+            }
+            self = try EncryptionKey(passphrase: text(passphrase, "the passphrase"))
+        } else {
+            self = try EncryptionKey(bytes: bytes(key.bytes, key.length, "the key"))
         }
     }
 }

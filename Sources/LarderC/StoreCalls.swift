@@ -32,6 +32,16 @@ public func larder_open(
 
 /// Documented in `larder/store.h`.
 @c @implementation
+public func larder_change_key(
+    _ path: UnsafePointer<CChar>?, _ old: UnsafePointer<larder_key>?, _ new: UnsafePointer<larder_key>?
+) -> larder_status {
+    status(doing: {
+        try Store.changeKey(at: text(path, "the path"), from: EncryptionKey(old), to: EncryptionKey(new))
+    })
+}
+
+/// Documented in `larder/store.h`.
+@c @implementation
 public func larder_close(_ handle: OpaquePointer?) -> larder_status {
     if handle == nil { return LARDER_OK }
     return status(doing: { try Handles.close(handle, StoreHandle.self).store.close() })

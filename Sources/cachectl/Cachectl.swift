@@ -31,6 +31,7 @@ struct Cachectl: ParsableCommand {
                 name: "Store",
                 subcommands: [
                     StatCommand.self, ListCommand.self, CollectCommand.self, VerifyCommand.self, BudgetCommand.self,
+                    KeyCommand.self,
                 ]),
             CommandGroup(name: "HTTP", subcommands: [FetchCommand.self, ServeCommand.self]),
             CommandGroup(name: "Build tools", subcommands: [ObjectsCommand.self, CcacheHelperCommand.self]),

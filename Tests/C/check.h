@@ -44,6 +44,7 @@ void test_writers(void);
 void test_conditions(void);
 void test_batches(void);
 void test_compression(void);
+void test_encryption(void);
 void test_listing(void);
 void test_upkeep(void);
 void test_arguments(void);

@@ -48,7 +48,7 @@ int main(int count, char **arguments) {
     } tests[] = {
         {"entries", test_entries},       {"bodies", test_bodies},         {"options", test_options},
         {"writers", test_writers},       {"conditions", test_conditions}, {"batches", test_batches},
-        {"compression", test_compression},
+        {"compression", test_compression}, {"encryption", test_encryption},
         {"listing", test_listing},       {"upkeep", test_upkeep},         {"arguments", test_arguments},
         {"handles", test_handles},       {"structures", test_structures}, {"threads", test_threads},
         {"fork", test_fork},

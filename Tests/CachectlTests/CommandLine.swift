@@ -16,8 +16,12 @@ struct CommandRun {
     }
 
     /// Runs the program to its end.
-    static func cachectl(_ arguments: [String], input: [UInt8]? = nil) throws -> CommandRun {
+    /// - Parameter environment: is added to that of the test.
+    static func cachectl(
+        _ arguments: [String], input: [UInt8]? = nil, environment: [String: String] = [:]
+    ) throws -> CommandRun {
         let process = Process()
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.executableURL = binary
         process.arguments = arguments
         let directory = FileManager.default.temporaryDirectory

@@ -11,6 +11,7 @@ import Testing
         (.invalidArgument, 64), (.closed, 70), (.locked, 75), (.io, 74), (.noSpace, 71), (.mapFull, 71),
         (.readersFull, 75), (.corruption, 65), (.formatMismatch, 65), (.digestMismatch, 65), (.lengthMismatch, 65),
         (.tooLarge, 65), (.readOnly, 77), (.unsupported, 69), (.mustReopen, 74), (.incomplete, 75), (.gone, 75),
+        (.wrongKey, 77),
     ]
 
     @Test(arguments: expected)

@@ -17,7 +17,7 @@ enum WorkerMain {
             case "inspect": try inspect(arguments[0], seed, slot)
             case "churn": try Churn.work(arguments[0], seed, operations, names: slot)
             case "control": try Control.work(arguments[0], operations)
-            case "rebuild": say("R \(try Store.rebuildIndex(at: FilePath(arguments[0])))")
+            case "rebuild": say("R \(try Store.rebuildIndex(at: FilePath(arguments[0]), Workload.configuration))")
             case "read": try Latencies.read(arguments[0], seed, operations)
             case "collect": try Latencies.collect(arguments[0], operations)
             case let mode where LastingFaults.modes.contains(mode):

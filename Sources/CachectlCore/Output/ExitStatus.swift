@@ -48,6 +48,7 @@ extension ExitStatus {
         .readersFull: .temporary,
         .corruption: .data,
         .formatMismatch: .data,
+        .wrongKey: .noPermission,
         .digestMismatch: .data,
         .lengthMismatch: .data,
         .tooLarge: .data,

@@ -4,6 +4,7 @@ import Larder
 package struct StatisticsJSON: Encodable {
     let path: String
     let identifier: String
+    let isEncrypted: Bool
     let entryCount: Int
     let blobCount: Int
     let fileCount: Int
@@ -19,9 +20,10 @@ package struct StatisticsJSON: Encodable {
     let budget: BudgetJSON
     let counters: CountersJSON
 
-    package init(_ statistics: Statistics, path: String, identifier: String) {
+    package init(_ statistics: Statistics, path: String, identifier: String, isEncrypted: Bool) {
         self.path = path
         self.identifier = identifier
+        self.isEncrypted = isEncrypted
         entryCount = statistics.entryCount
         blobCount = statistics.blobCount
         fileCount = statistics.fileCount

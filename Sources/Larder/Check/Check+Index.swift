@@ -43,7 +43,7 @@ extension Check {
             var tally = Tally()
             let state = try index.state(transaction)
             tally.syncedEpoch = state.syncedEpoch
-            try transaction.withCursor(index.entries) { cursor in
+            try transaction.withCursor(index.entries, showsUnreadable: true) { cursor in
                 var pair = try cursor.first()
                 while let (key, value) = pair {
                     try poll()

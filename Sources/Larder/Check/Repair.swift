@@ -63,7 +63,7 @@ struct Repair {
                 pair = try cursor.next()
             }
         }
-        try mutation.reading.withCursor(index.entries) { cursor in
+        try mutation.reading.withCursor(index.entries, showsUnreadable: true) { cursor in
             var pair = try cursor.first()
             while let (row, value) = pair {
                 let key = Array(row)

@@ -37,10 +37,10 @@ struct Salvage {
         opener = files.cipher.map { RowOpener($0.rows) }
     }
 
-    /// A row as it was before it was sealed.
+    /// A row as it was before it was sealed; nil if it cannot be opened.
     private func opened(
         _ tree: String, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
-    ) -> Cursor.Pair {
+    ) -> Cursor.Pair? {
         guard let opener, let place = Index.names.firstIndex(where: { $0.0 == tree }) else { return (key, value) }
         return opener.open(Index.number(of: place), key, value)
     }
@@ -93,10 +93,10 @@ struct Salvage {
         var state: StoreState?
         var rows = 0
         try walk.run { tree, key, value in
-            if tree == "entries" { rows += 1 }
-            guard tree == "meta" else { return }
-            let row = opened(tree, key, value)
-            if row.key.elementsEqual(Index.stateKey) { state = StoreState(row.value) }
+            guard tree == "meta" || tree == "entries", let row = opened(tree, key, value) else { return }
+            // What no key opens, or is not a record, is nothing to keep.
+            if tree == "entries", EntryView(row.value) != nil { rows += 1 }
+            if tree == "meta", row.key.elementsEqual(Index.stateKey) { state = StoreState(row.value) }
         }
         var damages = walk.damages
         for (name, order, _) in Index.names {
@@ -159,7 +159,7 @@ struct Salvage {
         for source in counted == meta ? [meta] : [counted, meta] {
             var walk = PageWalk(pages, source, bigValues: .heads, isTolerant: true)
             try walk.run { tree, storedKey, storedValue in
-                let (key, value) = opened(tree, storedKey, storedValue)
+                guard let (key, value) = opened(tree, storedKey, storedValue) else { return }
                 guard source == (tree == "meta" ? counted : meta), let database = databases[tree],
                     try Self.isSound(tree, key, value, &fallback)
                 else { return }

@@ -28,24 +28,21 @@ struct BodyFile: Sendable {
         }
     }
 
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64, path: @autoclosure () -> FilePath?) throws {
+    /// - Parameter total: the length of the body, if it is known.
+    func write(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int64, total: Int64? = nil, path: @autoclosure () -> FilePath?
+    ) throws {
         guard let seal else { return try FileSystem.write(descriptor, bytes, at: offset, path: path()) }
-        do {
-            try seal.write(descriptor, bytes, at: offset)
-        } catch let damage as SealDamage {
-            throw LarderError(sealDamage: damage, path())
-        }
+        try seal.write(descriptor, bytes, at: offset, total: total)
     }
 
-    /// Cuts what the file holds to a length.
-    func cut(to length: Int64, path: @autoclosure () -> FilePath?) throws {
-        do {
-            try seal?.cut(descriptor, to: length)
-        } catch let damage as SealDamage {
-            throw LarderError(sealDamage: damage, path())
-        }
-        try FileSystem.truncate(descriptor, to: fileLength(length), path: path())
+    /// The file holds a complete body now.
+    func finish(_ digest: Digest, length: Int64, _ encoding: BodyEncoding = .identity) throws {
+        try seal?.finish(descriptor, digest, length: length, encoding)
     }
+
+    /// The length that the file has at least after writes up to `end`.
+    func writtenLength(_ end: Int64) -> Int64 { seal?.end ?? end }
 
     /// The length of the file when it holds that many bytes.
     func fileLength(_ length: Int64) -> Int64 { seal == nil ? length : BodySeal.fileLength(length) }
@@ -89,7 +86,13 @@ extension StoreFiles {
     func fileLength(_ length: Int64) -> Int64 { cipher == nil ? length : BodySeal.fileLength(length) }
 
     /// The length that the file of a body has, or of one in progress at least.
-    func fileLength(_ head: BlobRecord) -> Int64 { fileLength(Int64(clamping: head.storedLength)) }
+    func fileLength(_ head: BlobRecord) -> Int64 {
+        let length = Int64(clamping: head.storedLength)
+        return head.encoding == .partial ? leastFileLength(length) : fileLength(length)
+    }
+
+    /// The length that the file of a body in progress has at least, of which the last byte that is there ends at `end`.
+    func leastFileLength(_ end: Int64) -> Int64 { cipher == nil ? end : BodySeal.leastFileLength(end) }
 
     /// The name of the file of a body.
     func name(of digest: Digest) -> BlobName { BlobName(cipher?.name(of: digest) ?? digest) }

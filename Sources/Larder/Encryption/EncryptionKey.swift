@@ -32,6 +32,13 @@ public struct EncryptionKey: Sendable {
         secret = .key(SymmetricKey(data: bytes))
     }
 
+    /// A key as `save(to:)` writes it, without a line end; nil for anything else.
+    /// - Parameter digits: 64 hexadecimal digits of either case.
+    public init?(hexadecimal digits: String) {
+        guard let bytes = [UInt8](hexadecimal: digits, count: Self.length) else { return nil }
+        secret = .key(SymmetricKey(data: bytes))
+    }
+
     /// A passphrase. Each open of a store takes the time to make a key of it: scrypt (RFC 7914) with the parameters in
     /// the store, some 0.2 s and 32 MiB of memory.
     /// - Parameter passphrase: 1 to 1,024 bytes of UTF-8, compared byte by byte.

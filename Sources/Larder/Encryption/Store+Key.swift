@@ -10,7 +10,8 @@ extension Store {
     ///   - old: the key that opens it.
     ///   - new: the key that alone opens it from then on.
     /// - Throws: `wrongKey` (not the key of the store, or it is not encrypted), `invalidArgument` (there is no store),
-    ///   `corruption` (the file `encryption` is damaged), `io`, `noSpace`. The old key opens the store then.
+    ///   `corruption` (the file `encryption` is damaged), `locked` (an ephemeral
+    ///   store), `io`, `noSpace`. The old key opens the store then.
     public static func changeKey(
         at path: some PathConvertible, from old: EncryptionKey, to new: EncryptionKey
     ) throws {
@@ -23,7 +24,10 @@ extension Store {
         let guardFile = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
             try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
         }
-        _ = try FileSystem.lock(guardFile, wait: true, path: path)
+        // The process that made an ephemeral store keeps the lock for as long as it has the store open.
+        guard try FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path) else {
+            throw LarderError(.locked, "\(path) is an ephemeral store, whose key is not changed", path: path)
+        }
         try withExtendedLifetime(guardFile) { try StoreKey.change(from: old, to: new, in: root) }
     }
 }

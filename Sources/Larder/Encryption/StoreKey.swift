@@ -105,11 +105,7 @@ extension StoreKey {
         _ configuration: Configuration, _ format: FormatFile, isNew: Bool, in root: Directory
     ) throws -> StoreCipher? {
         if isNew, try FileSystem.status(Layout.data, in: root.directory(Layout.index)) == nil {
-            guard let key = configuration.encryption else {
-                // Left by a creation that was interrupted.
-                try FileSystem.unlink(Layout.encryption, in: root)
-                return nil
-            }
+            guard let key = configuration.encryption else { return nil }
             let dataKey = SymmetricKey(size: .bits256)
             try replace(StoreKey(dataKey, for: key), in: root)
             return StoreCipher(dataKey)
@@ -193,11 +189,15 @@ extension StoreKey {
     }
 
     private static func replace(_ file: StoreKey, in root: Directory) throws {
+        var isReplaced = false
+        // It would have the data key, sealed with a key that does not open the store.
+        defer { if !isReplaced { _ = try? FileSystem.unlink(Layout.newEncryption, in: root) } }
         let path = root.path(of: Layout.newEncryption)
         let new = try FileSystem.open(Layout.newEncryption, in: root, flags: O_WRONLY | O_CREAT | O_TRUNC)
         try FileSystem.write(new, Array(file.contents.utf8), at: 0, path: path)
         try Sync.data(new, path: path)
         try FileSystem.rename(Layout.newEncryption, in: root, to: Layout.encryption, in: root)
+        isReplaced = true
         try Sync.names(root)
     }
 }

@@ -118,7 +118,7 @@ extension Engine {
                 leases: leases, descriptions: descriptions, log: log)
             partials = PartialBodies(
                 context: context, submission: submission, pending: pending, staged: staged, stager: stager,
-                room: roomMaker, fullDisk: fullDisk, ledger: ledger, leases: leases)
+                room: roomMaker, fullDisk: fullDisk, ledger: ledger, leases: leases, damage: damage)
             checkpoints = Checkpoints(context: context, transactions: transactions, damage: damage)
             maintenance = Maintenance(checkpoints: checkpoints, transactions: transactions)
             orphans = OrphanBlobs(context: context, transactions: transactions)

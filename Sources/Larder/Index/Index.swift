@@ -100,7 +100,7 @@ struct Index: Sendable {
     /// The number that stands for an application version in records; nil if it was never used. Version "" is 0.
     func versionNumber(_ version: String, _ transaction: ReadTransaction) throws -> UInt16? {
         if version.isEmpty { return 0 }
-        return try transaction.get(meta, Self.versionKey(version)).map { $0.field(0) }
+        return try transaction.get(meta, Self.versionKey(version)).flatMap { $0.count == 2 ? $0.field(0) : nil }
     }
 
     /// Every application version that has a number.

@@ -6,6 +6,10 @@ extension Mutation {
     struct Partial {
         var record: EntryRecord
         var head: BlobRecord
+        /// What the earlier writer left, which the record of an encrypted body that was taken over no longer names in
+        /// full.
+        var left: StoredRanges { earlier ?? record.progress?.ranges ?? StoredRanges() }
+        var earlier: StoredRanges?
     }
 
     /// The body in progress under an index key; nil if there is none, or it is damaged.
@@ -45,14 +49,21 @@ extension Mutation {
             try files.publish(partial.head)
         }
         guard let status = try FileSystem.status(Layout.blob(files.name(of: partial.head.digest)), in: files.blobs),
-            status.size >= files.fileLength(progress.ranges.end)
+            status.size >= files.leastFileLength(progress.ranges.end)
         else { return nil }
         progress.total = progress.total ?? total
         var new = partial
+        if files.cipher != nil {
+            new.earlier = progress.ranges
+            // The others are written again, once they are full.
+            progress.ranges = BodySeal.fullChunks(progress.ranges, total: progress.total)
+        }
         new.head.token = token
         new.head.length = UInt64(progress.length)
+        if files.cipher != nil { new.head.storedLength = UInt64(progress.ranges.end) }
         new.head.epoch = state.epoch
-        new.head.allocated = UInt64(Allocation.charge(status, progress.ranges))
+        new.head.allocated = UInt64(
+            Allocation.charge(status, files.cipher == nil ? progress.ranges : BodySeal.places(of: new.left)))
         try blobs.rename(partial.record.blob, partial.head, new.head)
         state.logicalBytes = state.logicalBytes &- partial.record.length &+ new.head.length
         try update(key) { record in

@@ -56,6 +56,23 @@ struct StoredRanges: Hashable, Sendable {
         list.replaceSubrange(first..<next, with: [joined])
     }
 
+    /// Takes a range out.
+    mutating func remove(_ range: Range<Int64>) {
+        if range.isEmpty { return }
+        list = list.flatMap { present in
+            [
+                present.lowerBound..<min(present.upperBound, max(present.lowerBound, range.lowerBound)),
+                max(present.lowerBound, min(present.upperBound, range.upperBound))..<present.upperBound,
+            ].filter { !$0.isEmpty }
+        }
+    }
+
+    /// The parts of `range` that are there, in order.
+    func parts(in range: Range<Int64>) -> [Range<Int64>] {
+        list[firstEnding(after: range.lowerBound)...].prefix { $0.lowerBound < range.upperBound }
+            .map { $0.clamped(to: range) }
+    }
+
     /// What the bytes take in blocks of `block` bytes, those that several ranges share counted once.
     func bytes(inBlocksOf block: Int64) -> Int64 {
         var sum: Int64 = 0

@@ -122,7 +122,12 @@ struct Adoption: Sendable {
             guard let digest = try file.content.digest(length: UInt64(status.size)) else { throw changed() }
             try requireUnchanged()
             if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
-            try file.seal?.finish(file.descriptor, digest, length: status.size, .identity)
+            if file.seal != nil {
+                let content = file.content
+                try writing.fullDisk.writing(Int64(BodySeal.chunkLength), isStaging: true) {
+                    try content.finish(digest, length: status.size)
+                }
+            }
             try writing.stager.settle(&file, isDurable: store.isDurable(options))
             return store.makePut(key, digest, UInt64(status.size), .staged(file), options)
         } catch {

@@ -308,7 +308,10 @@ public final class BodyWriter: @unchecked Sendable {
             writing.staged.discard(file)
             return store.makePut(key, digest, UInt64(length), .staged(member), options)
         }
-        try file.seal?.finish(file.descriptor, digest, length: length, .identity)
+        if file.seal != nil {
+            let content = file.content
+            try writing.fullDisk.writing(Int64(BodySeal.chunkLength)) { try content.finish(digest, length: length) }
+        }
         try writing.stager.settle(&file, isDurable: store.isDurable(options))
         lock.locked { self.file = file }
         return store.makePut(key, digest, UInt64(length), .staged(file), options)

@@ -101,6 +101,7 @@ public final class PartialWriter: @unchecked Sendable {
     private func suspendInTurn() throws {
         let writing = try store.writing()
         try work.requireOpen()
+        writing.partials.leaveOpenChunks(work)
         let job = work.job(.suspend)
         do {
             try writing.submission.run(job)

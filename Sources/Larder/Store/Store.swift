@@ -118,6 +118,9 @@ public final class Store: Sendable {
     /// 32 hexadecimal digits that identify the store among all others.
     public var identifier: String { engine.storeID }
 
+    /// True if the store is encrypted: see `Configuration.encryption`.
+    public var isEncrypted: Bool { engine.files.cipher != nil }
+
     /// True once `close()` was called.
     var isOver: Bool { isClosed.load(ordering: .acquiring) }
 

@@ -23,6 +23,7 @@ struct CcacheHelperCommand: ParsableCommand {
         Interruption.listen()
         let settings = try HelperSettings(ProcessInfo.processInfo.environment)
         var opening = Configuration()
+        opening.encryption = try KeySource.key(file: nil)
         // It has a budget in a moment.
         opening.logger.logLevel = .warning
         let store = try Store(at: settings.store, opening)

@@ -31,16 +31,17 @@ struct StatCommand: ParsableCommand {
                 let statistics = try store.statistics()
                 let identity = (store.path.string, store.identifier)
                 try options.print(
-                    StatisticsJSON(statistics, path: identity.0, identifier: identity.1),
-                    orText: Self.table(statistics, path: identity.0))
+                    StatisticsJSON(
+                        statistics, path: identity.0, identifier: identity.1, isEncrypted: store.isEncrypted),
+                    orText: Self.table(statistics, path: identity.0, isEncrypted: store.isEncrypted))
             }
         }
     }
 
-    static func table(_ statistics: Statistics, path: String) -> String {
+    static func table(_ statistics: Statistics, path: String, isEncrypted: Bool) -> String {
         let budget = statistics.budget
         var table = Table([.left, .left])
-        table.add("store", path)
+        table.add("store", path + (isEncrypted ? ", encrypted" : ""))
         table.add("entries", Render.count(statistics.entryCount))
         table.add("bodies", "\(Render.count(statistics.blobCount)) (\(Render.count(statistics.fileCount)) in files)")
         table.add("logical", Render.exactSize(statistics.logicalBytes))

@@ -32,9 +32,8 @@ struct VerifyCommand: ParsableCommand {
         do {
             report = try check(bar)
         } catch let error as LarderError where Self.mayBeDamage.contains(error.code) && repair {
-            var configuration = Configuration()
+            var configuration = try options.configuration(.changing)
             configuration.logger.logLevel = .critical
-            configuration.allowsOtherOwner = options.anyOwner
             let rebuilt = try Store.rebuildIndex(at: options.path, configuration)
             rebuild = rebuilt
             report = rebuilt.check

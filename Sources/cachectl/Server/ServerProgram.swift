@@ -79,7 +79,7 @@ struct ServerProgram: Sendable {
     }
 
     private func serve(_ store: Store, _ service: some ServedService, _ source: Reloading.Source?) async throws {
-        var opening = options.configuration(.creating)
+        var opening = try options.configuration(.creating)
         configure(&opening)
         let keeper = Keeper(at: options.path, opening, logger: service.logger) { service.user(of: $0) }
         let server = try await service.start(keeper.use(store))

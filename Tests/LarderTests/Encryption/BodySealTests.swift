@@ -58,43 +58,107 @@ import Testing
         }
     }
 
-    /// Pieces in any order, with gaps, by several writers one after the other.
+    /// Pieces in any order, with gaps, by several writers one after the other. What the index may name can be read by
+    /// those who have the file only, and is never written again.
     @Test(arguments: 0..<20 as Range<UInt64>) func anyOrderOfWritesIsThatOfAFile(_ seed: UInt64) throws {
         try withFile { file in
             var generator = SeededGenerator(seed: seed)
-            var model: [UInt8?] = []
+            let length = Int.random(in: 1...200_000, using: &generator)
+            let total = Bool.random(using: &generator) ? Int64(length) : nil
+            let bytes = body(length, Int(seed))
+            var ranges = StoredRanges()
             var head = BlobRecord(digest: Digest.of([UInt8(seed)]))
             head.encoding = .partial
             var seal = BodySeal(cipher)
             try seal.begin(file, partial: head.digest)
-            for _ in 0..<40 {
-                let start = Int.random(in: 0..<120_000, using: &generator)
-                let bytes = (0..<Int.random(in: 1...30_000, using: &generator)).map { _ in
-                    UInt8.random(in: 0...255, using: &generator)
+            func write(_ range: Range<Int64>) throws {
+                for gap in ranges.gaps(in: range) {
+                    try bytes[Int(gap.lowerBound)..<Int(gap.upperBound)].withUnsafeBytes {
+                        try seal.write(file, $0, at: gap.lowerBound, total: total)
+                    }
                 }
-                if model.count < start + bytes.count {
-                    model += [UInt8?](repeating: nil, count: start + bytes.count - model.count)
-                }
-                for (place, byte) in bytes.enumerated() { model[start + place] = byte }
-                try bytes.withUnsafeBytes { try seal.write(file, $0, at: Int64(start)) }
-                if Int.random(in: 0..<4, using: &generator) == 0 { seal = try BodySeal.open(file, cipher, head) }
-                for _ in 0..<4 {
-                    let place = Int.random(in: start..<start + bytes.count, using: &generator)
-                    let count = min(start + bytes.count - place, 5_000)
-                    try #expect(
-                        read(seal, file, place..<place + count, nil).elementsEqual(
-                            bytes[(place - start)..<(place - start + count)]))
+                ranges.insert(range)
+            }
+            func expect(_ ranges: StoredRanges, of seal: BodySeal) throws {
+                for range in ranges.list {
+                    let range = Int(range.lowerBound)..<Int(range.upperBound)
+                    try #expect(read(seal, file, range, nil) == Array(bytes[range]))
                 }
             }
-            let end = Int.random(in: 1...model.count, using: &generator)
-            try BodyFile(descriptor: file, seal: seal).cut(to: Int64(end), path: nil)
-            for place in 0..<end where model[place] != nil && place % 7 == 0 {
-                try #expect(read(seal, file, place..<place + 1, nil) == [model[place]])
+            for _ in 0..<30 {
+                let start = Int64.random(in: 0..<Int64(length), using: &generator)
+                try write(start..<min(Int64(length), start + Int64.random(in: 1...30_000, using: &generator)))
+                try expect(ranges, of: seal)
+                let written = seal.written(ranges)
+                #expect(written.list.allSatisfy { ranges.gaps(in: $0).isEmpty })
+                try expect(written, of: try BodySeal.open(file, cipher, head))
+                guard Int.random(in: 0..<5, using: &generator) == 0 else { continue }
+                try seal.leave(file)
+                let left = seal.written(ranges)
+                try expect(left, of: try BodySeal.open(file, cipher, head))
+                seal = try BodySeal.open(file, cipher, head)
+                ranges = try seal.takeOver(file, left, total: total)
+                #expect(ranges == left)
+                #expect(seal.written(ranges) == BodySeal.fullChunks(ranges, total: total))
+                try expect(ranges, of: seal)
             }
+            try write(0..<Int64(length))
+            try seal.finish(file, Digest.of(bytes), length: Int64(length), .identity)
+            try FileSystem.truncate(file, to: BodySeal.fileLength(Int64(length)), path: nil)
+            head = BlobRecord(digest: Digest.of(bytes))
+            head.storedLength = UInt64(length)
+            try #expect(read(BodySeal.open(file, cipher, head), file, 0..<length, length) == bytes)
         }
     }
 
-    /// Nonces are never used twice, whatever is written again.
+    /// A chunk of an earlier time is not a part of a complete body: what was left of it is not whole.
+    @Test func aRunOfAChunkIsNoChunk() throws {
+        try withFile { file in
+            let bytes = body(20_000)
+            var head = BlobRecord(digest: Digest.of([1]))
+            head.encoding = .partial
+            let first = BodySeal(cipher)
+            try first.begin(file, partial: head.digest)
+            try bytes[100..<9_000].withUnsafeBytes { try first.write(file, $0, at: 100) }
+            try first.leave(file)
+            var slot = [UInt8](repeating: 0, count: 9_000)
+            _ = try slot.withUnsafeMutableBytes {
+                try FileSystem.read(file, into: $0, at: Int64(BodySeal.headLength), path: nil)
+            }
+            let second = try BodySeal.open(file, cipher, head)
+            var ranges = StoredRanges()
+            ranges.insert(100..<9_000)
+            try #expect(second.takeOver(file, ranges, total: nil) == ranges)
+            try bytes.withUnsafeBytes { try second.write(file, $0, at: 0) }
+            try second.finish(file, Digest.of(bytes), length: 20_000, .identity)
+            head = BlobRecord(digest: Digest.of(bytes))
+            head.storedLength = 20_000
+            try #expect(read(BodySeal.open(file, cipher, head), file, 0..<20_000, 20_000) == bytes)
+            try slot.withUnsafeBytes {
+                try FileSystem.write(file, $0, at: Int64(BodySeal.headLength), path: nil)
+            }
+            #expect(throws: SealDamage.self) { try read(BodySeal.open(file, cipher, head), file, 200..<300, 20_000) }
+        }
+    }
+
+    /// A write that failed is made again, with the same bytes.
+    @Test func nothingIsLostByAWriteThatIsRepeated() throws {
+        try withFile { file in
+            let bytes = body(50_000)
+            let seal = BodySeal(cipher)
+            try seal.begin(file)
+            try bytes[..<5_000].withUnsafeBytes { try seal.write(file, $0, at: 0) }
+            let closed = try FileSystem.open(path: "/dev/null", flags: O_RDONLY)
+            for _ in 0..<3 {
+                #expect(throws: LarderError.self) {
+                    try bytes[5_000...].withUnsafeBytes { try seal.write(closed, $0, at: 5_000) }
+                }
+            }
+            try bytes[5_000...].withUnsafeBytes { try seal.write(file, $0, at: 5_000) }
+            try #expect(read(seal, file, 0..<50_000, nil) == bytes)
+        }
+    }
+
     @Test func noNonceComesTwice() throws {
         try withFile { file in
             var nonces: Set<[UInt8]> = []
@@ -102,8 +166,8 @@ import Testing
             head.encoding = .partial
             var seal = BodySeal(cipher)
             try seal.begin(file, partial: head.digest)
-            for number in 0..<200 {
-                try body(100, number).withUnsafeBytes { try seal.write(file, $0, at: Int64(number * 7 % 50)) }
+            for number in 0..<100 {
+                try body(BodySeal.chunkLength, number).withUnsafeBytes { try seal.write(file, $0, at: 0) }
                 if number % 20 == 19 { seal = try BodySeal.open(file, cipher, head) }
                 var nonce = [UInt8](repeating: 0, count: 12)
                 _ = try nonce.withUnsafeMutableBytes {

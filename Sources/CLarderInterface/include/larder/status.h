@@ -85,6 +85,8 @@ typedef enum larder_status {
     LARDER_INCOMPLETE = -16,
     /* A body in progress was removed. Reserved: no function of this version returns it. */
     LARDER_GONE = -17,
+    /* The store is encrypted, and the key is another one or missing; or it is not, and a key was given. */
+    LARDER_WRONG_KEY = -18,
     /* An error without a code of its own. */
     LARDER_FAILED = -100
 } larder_status;

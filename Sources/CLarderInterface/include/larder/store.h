@@ -38,6 +38,19 @@ enum {
 };
 
 /*
+ * The key of an encrypted store: 32 bytes that no one can guess, or a passphrase. Nothing is kept of it once the call
+ * has returned.
+ */
+typedef struct larder_key {
+    size_t size;
+    /* 32 bytes. NULL: the key is the passphrase. */
+    const void *bytes;
+    size_t length;
+    /* 1 to 1,024 bytes of UTF-8, which become a key slowly (scrypt, RFC 7914): some 0.2 s. NULL: the key is `bytes`. */
+    const char *passphrase;
+} larder_key;
+
+/*
  * How a store is opened. Stores of one directory in one process share the engine: an open that asks for another
  * LARDER_OPEN_READ_ONLY, LARDER_OPEN_VERIFY_..., LARDER_OPEN_KEEP_BODIES, expired_retention, commit_delay, memory_limit or index_map_size than
  * an open store has is LARDER_LOCKED.
@@ -83,6 +96,11 @@ typedef struct larder_options {
      * of the digest. 0: 512 bytes. LARDER_UNLIMITED: none is.
      */
     uint64_t embedding_threshold;
+    /*
+     * The key of an encrypted store. A store is encrypted if it is made with a key, and then needs it at every open:
+     * LARDER_WRONG_KEY otherwise. NULL: not encrypted.
+     */
+    const larder_key *key;
 } larder_options;
 
 /*
@@ -92,10 +110,20 @@ typedef struct larder_options {
  * On success *store is a handle that the caller ends with larder_close(). Otherwise *store is NULL.
  *
  * Errors: LARDER_INVALID_ARGUMENT (a file in the way, values out of range), LARDER_FORMAT_MISMATCH,
- * LARDER_CORRUPTION, LARDER_IO, LARDER_LOCKED, LARDER_NO_SPACE. After LARDER_NO_SPACE the limits of `options` are those
+ * LARDER_WRONG_KEY, LARDER_CORRUPTION, LARDER_IO, LARDER_LOCKED, LARDER_NO_SPACE. After LARDER_NO_SPACE the limits of `options` are those
  * of the store all the same, and entries may have been displaced for them, as with larder_set_budget().
  */
 larder_status larder_open(const char *path, const larder_options *options, larder_store **store);
+
+/*
+ * Changes the key that opens the encrypted store in `path`. What is stored stays as it is, so this takes no longer for a
+ * large store, and the store may be open meanwhile. Someone with the old key and an old copy of the file `encryption`
+ * can still read the store.
+ *
+ * Errors: LARDER_WRONG_KEY (not its key, or it is not encrypted), LARDER_INVALID_ARGUMENT (there is no store),
+ * LARDER_CORRUPTION, LARDER_IO, LARDER_NO_SPACE. The old key opens the store then.
+ */
+larder_status larder_change_key(const char *path, const larder_key *old_key, const larder_key *new_key);
 
 /*
  * Commits what is pending and closes the store. Waits for the disk, and for nothing else: calls of other threads that

@@ -52,10 +52,12 @@ final class Stager: EnginePart {
                     try preallocate(created, from: 0, to: Int64(bytes.count))
                     try created.seal?.begin(created.descriptor)
                     try created.content.write(bytes, at: 0, path: files.path(of: created))
+                    if created.seal != nil {
+                        try created.content.finish(form.digest(), length: Int64(bytes.count), form.encoding)
+                    }
                 }
                 file.length = Int64(bytes.count)
                 reach("stage.written")
-                try file.seal?.finish(file.descriptor, form.digest(), length: file.length, form.encoding)
                 try settle(&file, isDurable: isDurable)
                 return file
             } catch {
@@ -114,7 +116,7 @@ final class Stager: EnginePart {
     @discardableResult
     func requireWhole(_ file: StagedFile, to length: Int64) throws(LarderError) -> FileSystem.Status {
         let status = try FileSystem.status(file.descriptor, path: files.path(of: file))
-        if status.size < file.content.fileLength(length) {
+        if status.size < file.content.writtenLength(length) {
             throw LarderError(.io, "the file of a body became shorter while it was written", path: files.path(of: file))
         }
         return status

@@ -11,8 +11,8 @@ final class Quarantine: EnginePart {
         self.ledger = ledger
     }
 
-    /// Moves the file of a damaged body here, or writes its bytes where they are in the index. Call it in a write
-    /// transaction, which may run again: then the file here is the one that the previous run moved.
+    /// Moves the file of a damaged body here, or writes its bytes where they are in the index and not encrypted. Call
+    /// it in a write transaction, which may run again: then the file here is the one that the previous run moved.
     /// - Parameter value: the blob's record and bytes.
     func take(_ head: BlobRecord, _ value: UnsafeRawBufferPointer) throws {
         let name = files.name(of: head.digest).hexadecimal
@@ -29,6 +29,9 @@ final class Quarantine: EnginePart {
             {
                 try FileSystem.rename(head.token.name, in: files.staging, to: name, in: quarantine)
             }
+        case .inline where files.cipher != nil:
+            // What is there would be in the clear.
+            return
         case .inline:
             let path = quarantine.path(of: name)
             let file = try FileSystem.open(name, in: quarantine, flags: O_WRONLY | O_CREAT | O_TRUNC)

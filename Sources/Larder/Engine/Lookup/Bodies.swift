@@ -55,10 +55,18 @@ final class Bodies: EnginePart {
         let own = BodyPlace(directory: files.blobs, name: .digest(head.digest))
         guard let stored = try stored(file, at: head.encoding == .gzip ? own : place, head, blob, mayWait: mayWait)
         else { return nil }
-        guard head.encoding == .gzip else { return stored }
+        guard head.encoding == .gzip else {
+            if files.cipher == nil || head.length > Self.longestDecoded { return stored }
+            return try decoded(stored, mayWait: mayWait)
+        }
         let member = stored
         let body = body(of: member, heldAt: place, head, blob)
-        if leavesCompressed || head.length > Self.longestDecompressed { return body }
+        if leavesCompressed || head.length > Self.longestDecoded { return body }
+        return try decoded(body, mayWait: mayWait)
+    }
+
+    /// The body in memory; nil if it is damaged, or that is not to be waited for.
+    private func decoded(_ body: Body, mayWait: Bool) throws -> Body? {
         if !mayWait { return nil }
         do {
             return Body(try body.bytes())
@@ -86,8 +94,9 @@ final class Bodies: EnginePart {
         }
     }
 
-    /// A body that is longer is decompressed when it is read; a shorter one at once, so that damage makes a miss.
-    private static let longestDecompressed: UInt64 = 1 << 20
+    /// A body that is longer is decompressed or decrypted when it is read; a shorter one at once, so that damage makes
+    /// a miss.
+    private static let longestDecoded: UInt64 = 1 << 20
 
     /// The body of a gzip member, decompressed as it is read.
     func body(of member: Body, heldAt place: BodyPlace? = nil, _ head: BlobRecord, _ blob: UInt64) -> Body {

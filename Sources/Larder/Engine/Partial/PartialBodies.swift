@@ -13,6 +13,7 @@ final class PartialBodies: EnginePart {
     private let fullDisk: FullDisk
     private let ledger: Ledger
     private let leases: LeaseBook
+    private let damage: Damage
     private let works = EngineMutex<[Key: PartialWork]>([:])
     /// Writers that are over and whose last step failed.
     private let unsettled = EngineMutex<[PartialWork]>([])
@@ -20,7 +21,8 @@ final class PartialBodies: EnginePart {
 
     init(
         context: EngineContext, submission: Submission, pending: PendingSet, staged: StagedFiles, stager: Stager,
-        room: RoomMaker, fullDisk: FullDisk, ledger: Ledger, leases: LeaseBook
+        room: RoomMaker, fullDisk: FullDisk, ledger: Ledger, leases: LeaseBook,
+        damage: Damage
     ) {
         self.context = context
         self.submission = submission
@@ -31,6 +33,7 @@ final class PartialBodies: EnginePart {
         self.fullDisk = fullDisk
         self.ledger = ledger
         self.leases = leases
+        self.damage = damage
     }
 
     // MARK: Who writes what
@@ -113,15 +116,17 @@ final class PartialBodies: EnginePart {
         let place = PartialWork.Place(blob: partial.record.blob, token: partial.head.token, claim: claim)
         do {
             var file: StagedFile
+            var ranges = StoredRanges()
             if isNew, let new = change.stagedFile {
                 file = new
             } else {
-                file = try takeOver(partial, work)
+                (file, ranges) = try takeOver(partial, work)
             }
             file.reserved = 0
-            let ranges = partial.record.progress?.ranges ?? StoredRanges()
+            var record = partial.record
+            record.progress?.ranges = ranges
             work.start(
-                file, place, partial.record, charge: try charge(file, ranges), counted: partial.head.allocated.asBytes)
+                file, place, record, charge: try charge(file, ranges), counted: partial.head.allocated.asBytes)
         } catch {
             work.end(.cancelled)
             leases.release(claim)
@@ -131,21 +136,29 @@ final class PartialBodies: EnginePart {
     }
 
     /// The file of a body that a writer left, under its new name, without what was written and never told.
-    private func takeOver(_ partial: Mutation.Partial, _ work: PartialWork) throws -> StagedFile {
+    private func takeOver(
+        _ partial: Mutation.Partial, _ work: PartialWork
+    ) throws -> (file: StagedFile, ranges: StoredRanges) {
         reach("partial.taken")
         let token = partial.head.token
-        let end = partial.record.progress?.ranges.end ?? 0
+        let end = partial.left.end
         guard try rename(partial),
             let descriptor = try FileSystem.openIfPresent(token.name, in: files.staging, flags: O_RDWR)
         else { throw work.gone }
         var file = StagedFile(token: token, descriptor: descriptor, length: end, isOwn: true)
-        do {
-            file.seal = try files.bodyFile(descriptor, partial.head).seal
-            try file.content.cut(to: end, path: files.path(of: file))
-        } catch let fault as SealDamage {
-            throw LarderError(sealDamage: fault, files.path(of: file))
+        guard files.cipher != nil else {
+            try FileSystem.truncate(descriptor, to: end, path: files.path(of: file))
+            return (file, partial.record.progress?.ranges ?? StoredRanges())
         }
-        return file
+        do {
+            let seal = try files.bodyFile(descriptor, partial.head).seal
+            file.seal = seal
+            let ranges = try seal?.takeOver(descriptor, partial.left, total: partial.record.progress?.total)
+            return (file, ranges ?? StoredRanges())
+        } catch let fault as SealDamage {
+            try damage.drop(partial.record.blob, partial.head, "its file is damaged: \(fault)")
+            throw work.gone
+        }
     }
 
     /// Gives the file its new name, under the writer lock and while the index has the row by which a sweep knows it.
@@ -223,22 +236,28 @@ final class PartialBodies: EnginePart {
         }
     }
 
-    func write(_ bytes: UnsafeRawBufferPointer, to file: StagedFile, at offset: Int64) throws {
+    /// - Parameter total: the length of the body, if it is known.
+    func write(_ bytes: UnsafeRawBufferPointer, to file: StagedFile, at offset: Int64, total: Int64?) throws {
         try fullDisk.writing(Int64(bytes.count)) {
-            try file.content.write(bytes, at: offset, path: files.path(of: file))
+            try file.content.write(bytes, at: offset, total: total, path: files.path(of: file))
         }
     }
 
-    /// Bytes that a file takes at most for more ranges. Where it is encrypted, a chunk is written up to its last byte.
+    /// Bytes that a file takes at most for more ranges.
     func growth(_ file: StagedFile, from known: StoredRanges, to new: StoredRanges) -> Int64 {
-        let block = file.seal == nil ? 4096 : Int64(BodySeal.chunkLength)
-        let growth = new.bytes(inBlocksOf: block) - known.bytes(inBlocksOf: block)
-        return file.seal == nil ? growth : BodySeal.fileLength(growth) + 4096
+        places(of: new, in: file).bytes(inBlocksOf: 4096) - places(of: known, in: file).bytes(inBlocksOf: 4096)
+    }
+
+    /// Where the bytes of some ranges lie in a file.
+    private func places(of ranges: StoredRanges, in file: StagedFile) -> StoredRanges {
+        file.seal == nil ? ranges : BodySeal.places(of: ranges)
     }
 
     /// What a file is charged with.
     func charge(_ file: StagedFile, _ ranges: StoredRanges) throws -> Int64 {
-        Allocation.charge(try FileSystem.status(file.descriptor, path: nil), ranges)
+        Allocation.charge(
+            try FileSystem.status(file.descriptor, path: nil),
+            places(of: file.seal?.written(ranges) ?? ranges, in: file))
     }
 
     /// Counts bytes on disk that the index does not.
@@ -250,10 +269,13 @@ final class PartialBodies: EnginePart {
     /// Cuts a file that is complete to its length. One that is shorter must not grow: the rest would be zeros.
     func seal(_ file: StagedFile, _ digest: Digest, length: Int64, isDurable: Bool) throws {
         let content = file.content
-        if try stager.requireWhole(file, to: length).size > content.fileLength(length) || content.seal != nil {
-            try content.cut(to: length, path: files.path(of: file))
+        if content.seal != nil {
+            try fullDisk.writing(Int64(BodySeal.chunkLength)) { try content.finish(digest, length: length) }
         }
-        try content.seal?.finish(file.descriptor, digest, length: length, .identity)
+        let whole = content.fileLength(length)
+        if try stager.requireWhole(file, to: length).size > whole {
+            try FileSystem.truncate(file.descriptor, to: whole, path: files.path(of: file))
+        }
         if isDurable { try Sync.data(file.descriptor, path: files.path(of: file)) }
         reach("partial.sealed")
     }
@@ -282,10 +304,23 @@ final class PartialBodies: EnginePart {
         for work in works.withLock({ Array($0.values) }) where work.place != nil { suspendLater(work) }
     }
 
+    /// Writes what an encrypted file still has in memory only. What cannot be written is not named in the index.
+    func leaveOpenChunks(_ work: PartialWork) {
+        guard let content = work.content, let seal = content.seal else { return }
+        do {
+            try fullDisk.writing(Int64(BodySeal.chunkLength)) { try seal.leave(content.descriptor) }
+            try work.settleCharge()
+        } catch {
+            logger(.calls).warning(
+                "a part of a body in progress is not kept", metadata: ["error": "\(error)", "key": "\(work.key)"])
+        }
+    }
+
     /// A writer leaves its body to others, and does not wait until the index has heard of it.
     func suspendLater(_ work: PartialWork) {
         work.inTurn {
             guard work.ending == nil else { return }
+            leaveOpenChunks(work)
             queue(work.job(.suspend), of: work)
             work.end(.suspended)
         }

@@ -46,14 +46,21 @@ final class PartialLookups: EnginePart {
                 continue
             }
             let size = try FileSystem.status(file, path: nil).size
-            guard size >= files.fileLength(found.progress.ranges.end),
+            // A writer of this process has more than the file.
+            if let work = found.work, let content = work.content, content.seal != nil { return noted(found, content) }
+            guard size >= files.leastFileLength(found.progress.ranges.end),
                 let content = try? files.bodyFile(file, found.head)
             else { return .miss }
-            touches?.note(
-                stamp: found.record.stamp, uptime: uptime.uptime(), Counters.Hit(0, isCounted: false), counters)
-            return .hit(found, content)
+            return noted(found, content)
         }
         return .miss
+    }
+
+    /// Counts as a use.
+    private func noted(_ found: Found, _ file: BodyFile) -> Lookup {
+        touches?.note(
+            stamp: found.record.stamp, uptime: uptime.uptime(), Counters.Hit(0, isCounted: false), counters)
+        return .hit(found, file)
     }
 
     /// As above, without the file.

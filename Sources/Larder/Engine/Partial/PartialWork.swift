@@ -88,9 +88,17 @@ final class PartialWork: @unchecked Sendable {
         lock.locked {
             if isTold { state.isQueued = false }
             return Snapshot(
-                place: state.place, progress: state.progress, options: state.options, uses: state.uses,
+                place: state.place, progress: told(state.progress), options: state.options, uses: state.uses,
                 charge: state.charge)
         }
+    }
+
+    /// What others may know of: the part that is in the file. Under the lock.
+    private func told(_ progress: EntryRecord.Progress) -> EntryRecord.Progress {
+        guard let seal = state.file?.seal else { return progress }
+        var told = progress
+        told.ranges = seal.written(progress.ranges)
+        return told
     }
 
     // MARK: Beginning
@@ -166,7 +174,8 @@ final class PartialWork: @unchecked Sendable {
         try bodies.writing(file, endingAt: known.ranges.end, growth, key, { try self.settle(known, reserved: $0) }) {
             for gap in gaps {
                 let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
-                try bodies.write(UnsafeRawBufferPointer(rebasing: bytes[part]), to: file, at: gap.lowerBound)
+                try bodies.write(
+                    UnsafeRawBufferPointer(rebasing: bytes[part]), to: file, at: gap.lowerBound, total: known.total)
             }
         }
         try settle(new, reserved: growth)
@@ -192,6 +201,9 @@ final class PartialWork: @unchecked Sendable {
         }
         account(for: charge, reserved: reserved, progress: progress)
     }
+
+    /// The file has changed, and nothing was reserved for that.
+    func settleCharge() throws { try settle(progress, reserved: 0) }
 
     private func account(for charge: Int64, reserved: Int64, progress: EntryRecord.Progress?) {
         let waiters = lock.locked { () -> [CheckedContinuation<Void, Never>] in

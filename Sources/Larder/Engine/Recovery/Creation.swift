@@ -89,11 +89,17 @@ enum Creation {
         // Not every file system keeps these names when only the directory above is synced.
         try Sync.names(blobs)
         failpoint("create.directories-made", at: root.path.string)
-        try removePartOfIndex(StoreFiles(root: root))
+        try removePartOfIndex(StoreFiles(root: root), configuration)
     }
 
     /// What an interrupted creation left is removed if it is not an index; one that is whole stays.
-    private static func removePartOfIndex(_ files: StoreFiles) throws {
+    private static func removePartOfIndex(_ files: StoreFiles, _ configuration: Configuration) throws {
+        // One that was begun with another key, or without one where there is one now: nothing is in it.
+        let wasEncrypted = try FileSystem.status(Layout.encryption, in: files.root) != nil
+        if wasEncrypted || configuration.encryption != nil, try isUnused(files) {
+            for name in [Layout.data, Layout.lock] { try FileSystem.unlink(name, in: files.index) }
+            for name in [Layout.encryption, Layout.newEncryption] { try FileSystem.unlink(name, in: files.root) }
+        }
         do throws(LarderError) {
             try IndexFile.validate(files.index)
         } catch {

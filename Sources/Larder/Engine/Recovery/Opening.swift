@@ -32,6 +32,8 @@ enum Opening {
             let isNew = try FileSystem.status(Layout.format, in: root) == nil
             let (format, isUnfinished) = try Creation.prepareLayout(root, configuration)
             let cipher = try StoreKey.cipher(configuration, format, isNew: isUnfinished, in: root)
+            // Left by a change of the key that was interrupted.
+            if cipher != nil, !configuration.isReadOnly { try FileSystem.unlink(Layout.newEncryption, in: root) }
             let files = try StoreFiles(root: root, cipher)
             try DirectoryTrust.requireNoLinks(files)
             let hadIndex = try FileSystem.status(Layout.data, in: files.index).map { $0.size > 0 } ?? false

@@ -22,6 +22,7 @@ from ._errors import (
     SerializerError,
     Timeout,
     TooLargeError,
+    WrongKeyError,
 )
 from ._keys import Key
 from ._library import library_version
@@ -52,5 +53,6 @@ __all__ = [
     "SerializerError",
     "Timeout",
     "TooLargeError",
+    "WrongKeyError",
     "library_version",
 ]

@@ -39,6 +39,10 @@ class FormatError(Error):
     """The directory is not a store, or of a format that this version does not know."""
 
 
+class WrongKeyError(Error):
+    """The cache is encrypted, and the key is another one or missing; or it is not, and a key was given."""
+
+
 class TooLargeError(Error, ValueError):
     """The value, key or tags are larger than the limit."""
 
@@ -69,6 +73,7 @@ _CLASSES: Dict[int, Type[Error]] = {
     -12: TooLargeError,
     -13: ReadOnlyError,
     -15: ForkedError,
+    -18: WrongKeyError,
 }
 
 

@@ -18,10 +18,12 @@ ffi: Any = FFI()
 # A part of larder.h. `char *` stands for `void *`, as cffi passes bytes for it without a copy.
 ffi.cdef(
     """
+typedef struct { size_t size; const char *bytes; size_t length; const char *passphrase; } larder_key;
 typedef struct { size_t size; uint32_t flags; uint32_t reserved; uint64_t budget_bytes; uint64_t budget_entries;
     uint64_t largest_entry; uint64_t free_disk_floor; int64_t default_lifetime; int64_t maximum_lifetime;
     int64_t expired_retention; int64_t commit_delay; uint64_t inline_threshold; uint64_t memory_limit;
-    uint64_t index_map_size; const char *version; } larder_options;
+    uint64_t index_map_size; const char *version; uint64_t embedding_threshold; const larder_key *key; }
+    larder_options;
 typedef struct { void *data; size_t capacity; size_t length; } larder_buffer;
 typedef struct { size_t size; uint32_t flags; uint32_t reserved; int64_t lifetime; int64_t expires;
     const void *metadata; size_t metadata_length; const char *const *tags; size_t tag_count; const void *digest;
@@ -46,6 +48,7 @@ const char *larder_version(void);
 const char *larder_error_message(void);
 int larder_error_number(void);
 int larder_open(const char *, const larder_options *, void **);
+int larder_change_key(const char *, const larder_key *, const larder_key *);
 int larder_close(void *);
 int larder_flush(void *, int);
 int larder_clear(void *, uint64_t *);

@@ -9,7 +9,7 @@ import multiprocessing.util
 import os
 import threading
 import weakref
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._errors import ClosedError
 from ._library import ABSENT, NEVER, OK, SECOND, SHORT, UNKNOWN_LENGTH, check, ffi, lib, text
@@ -83,6 +83,30 @@ class Options:
         array = ffi.new("char *[]", texts)
         pointer.tags, pointer.tag_count = array, len(texts)
         self._kept = (memory, texts, array)
+
+
+class StoreKey:
+    """A larder_key, and what it points to. It is not printed."""
+
+    __slots__ = ("pointer", "_kept")
+
+    def __init__(self, key: Union[bytes, str]) -> None:
+        self.pointer = ffi.new("larder_key *")
+        self.pointer.size = ffi.sizeof("larder_key")
+        self._kept: Any
+        if isinstance(key, bytes):
+            self._kept = ffi.new("char[]", key)
+            self.pointer.bytes, self.pointer.length = self._kept, len(key)
+        elif isinstance(key, str):
+            self._kept = text(key, "the passphrase")
+            self.pointer.passphrase = self._kept
+        else:
+            raise TypeError(f"a key is bytes, or a passphrase in a str, not {type(key).__name__}")
+
+
+def change_key(directory: str, old: StoreKey, new: StoreKey) -> None:
+    """Changes the key of an encrypted store."""
+    check(lib.larder_change_key(os.fsencode(directory), old.pointer, new.pointer))
 
 
 def _item(item: Any) -> Item:
@@ -205,9 +229,11 @@ def _in_child() -> None:
 class Store:
     """An open store. Any number of threads may use it, and children of fork(2)."""
 
-    def __init__(self, directory: str, flags: int = 0, version: Optional[str] = None, **limits: int) -> None:
+    def __init__(
+        self, directory: str, flags: int = 0, version: Optional[str] = None, key: Optional["StoreKey"] = None, **limits: int
+    ) -> None:
         self.directory = directory
-        self._arguments = (flags, version, limits)
+        self._arguments = (flags, version, key, limits)
         self._is_closed = False
         self._slots: List[_Slot] = []
         with _lock:
@@ -215,7 +241,7 @@ class Store:
             _open.add(self)
 
     def _open(self) -> Any:
-        flags, version, limits = self._arguments
+        flags, version, key, limits = self._arguments
         options = ffi.new("larder_options *")
         options.size = ffi.sizeof("larder_options")
         options.flags = flags
@@ -224,6 +250,8 @@ class Store:
         kept = None if version is None else text(version, "the version")
         if kept is not None:
             options.version = kept
+        if key is not None:
+            options.key = key.pointer
         path = os.fsencode(self.directory)
         if b"\0" in path:
             raise ValueError("the directory contains a NUL")

@@ -11,7 +11,7 @@ from ._errors import InvalidArgumentError, TooLargeError
 from ._files import open_body
 from ._functions import Functions
 from ._keys import Key, decode, encode
-from ._store import Item, Options, Store
+from ._store import Item, Options, Store, StoreKey, change_key
 from ._transaction import Transactions
 from ._values import Serializer, Values, kind_of
 
@@ -63,6 +63,9 @@ class Cache(Functions, Transactions):
     :param inline_threshold: values up to this length are stored in the index, not in files: at most 1 MiB.
     :param memory: bytes of memory in which values that were read stay, for this process. None: none.
     :param compress: True: values are stored compressed where that saves an eighth or more.
+    :param key: of an encrypted cache: 32 bytes that no one can guess, or a passphrase as ``str``, which takes some 0.2 s
+        at each open. A cache is encrypted if it is made with a key, and then needs it at every open: WrongKeyError
+        otherwise. None: not encrypted.
     :param version: of the application: entries of another one are not found.
     :param serializer: ``"json"``, ``"pickle"``, or an object with ``dumps`` and ``loads``.
     """
@@ -79,6 +82,7 @@ class Cache(Functions, Transactions):
         inline_threshold: Optional[int] = None,
         memory: Optional[int] = None,
         compress: bool = False,
+        key: Union[None, bytes, str] = None,
         version: Optional[str] = None,
         serializer: Union[str, Serializer] = "json",
     ) -> None:
@@ -93,6 +97,7 @@ class Cache(Functions, Transactions):
             raise ValueError("size_limit is less than 1")
         if memory is not None and memory < 1:
             raise ValueError("memory is less than 1")
+        self._key = None if key is None else StoreKey(key)
         if version is not None and not isinstance(version, str):
             raise TypeError(f"version is a str, not {type(version).__name__}")
         self._arguments: Dict[str, Any] = dict(
@@ -122,7 +127,7 @@ class Cache(Functions, Transactions):
         if size is DEFAULT:
             is_new = not os.path.exists(os.path.join(given["directory"], "index", "data.mdb"))
             size = 1 << 30 if is_new else None
-        self._store = Store(given["directory"], flags, given["version"], **limits)
+        self._store = Store(given["directory"], flags, given["version"], self._key, **limits)
         if not given["read_only"] and (size is not None or entries is not None):
             try:
                 self._store.set_limits(size, entries)
@@ -146,6 +151,14 @@ class Cache(Functions, Transactions):
             self._is_closed = True
             self._store.close()
 
+    @staticmethod
+    def change_key(
+        directory: Union[str, "os.PathLike[str]"], old: Union[bytes, str], new: Union[bytes, str]
+    ) -> None:
+        """Changes the key of an encrypted cache, which may be open. What is stored stays as it is: someone with the old
+        key and an old copy of the file ``encryption`` can still read it."""
+        change_key(os.path.abspath(os.path.expanduser(os.fsdecode(directory))), StoreKey(old), StoreKey(new))
+
     def flush(self, durable: bool = True) -> None:
         """Commits what is pending; with `durable` it survives power loss."""
         self._store.flush(durable)
@@ -165,10 +178,13 @@ class Cache(Functions, Transactions):
                 logging.getLogger("larder").error("closing %r failed: %s", self, failure)
 
     def __getstate__(self) -> Dict[str, Any]:
+        if self._key is not None:
+            raise TypeError("an encrypted cache is not pickled, as its key would be: open it again")
         return dict(self._arguments)
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self._is_closed = True
+        self._key = None
         self._arguments = state
         self._open()
 
