@@ -36,6 +36,19 @@ enum ArticleExamples {
         try await scratch.close()  // nothing is left on the disk
     }
 
+    static func openEncrypted(at directory: String, keyFile: String) throws -> Store {
+        var configuration = Configuration(budget: Budget(bytes: .gigabytes(1)))
+        configuration.encryption = try EncryptionKey(contentsOf: keyFile)
+        return try Store(at: directory, configuration)
+    }
+
+    static func renewKey(of directory: String, from old: EncryptionKey) throws -> EncryptionKey {
+        let new = EncryptionKey.random()
+        try new.save(to: directory + ".key.new")
+        try Store.changeKey(at: directory, from: old, to: new)
+        return new
+    }
+
     static func lifetimes(page: [UInt8]) throws {
         var configuration = Configuration()
         configuration.defaultLifetime = .duration(.seconds(86_400))  // for puts that give no lifetime

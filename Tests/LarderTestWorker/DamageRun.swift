@@ -97,6 +97,9 @@ final class DamageRun {
             }
             isReported = !report.isClean
             count(report.isClean ? "clean" : "repaired")
+        } catch let error as LarderError where target == "encryption" && [.corruption, .wrongKey].contains(error.code) {
+            // Without the sealed key nothing can be read, nor repaired.
+            return count("key refused")
         } catch let error as LarderError where error.code == .corruption || error.code == .formatMismatch {
             do {
                 let report = try Store.rebuildIndex(at: store, configuration())

@@ -8,6 +8,7 @@ extension Store {
     /// The entries are in the order of their keys, those over 478 bytes by their first 478; `.tag` in the order in
     /// which the keys were first put, `.expired` in the order of expiry, `.pinned` in the order of use; a selection
     /// with `||` in the order of its parts, each entry once. Entries of policy `memoryOnly` come first, in no order.
+    /// In an encrypted store no entries are in the order of their keys, and a prefix or a host looks at every entry.
     /// Entries of other application versions are listed only for a selection that contains `otherVersions` or
     /// `version`.
     ///

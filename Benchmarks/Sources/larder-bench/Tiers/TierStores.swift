@@ -9,6 +9,8 @@ struct TierStores {
     private let kept: Store
     private let compressed: Store
     private let both: Store
+    private let encrypted: Store
+    private let encryptedKept: Store
 
     init(_ directory: WorkDirectory) throws {
         func open(_ name: String, _ change: (inout Configuration) -> Void) throws -> Store {
@@ -24,7 +26,10 @@ struct TierStores {
             $0.compression = .trial
             $0.keepsBodiesInMemory = true
         }
-        for store in [plain, kept, compressed, both] {
+        let key = EncryptionKey.random()
+        encrypted = try open("encrypted") { $0.encryption = key }
+        encryptedKept = try open("encrypted-kept") { ($0.encryption, $0.keepsBodiesInMemory) = (key, true) }
+        for store in [plain, kept, compressed, both, encrypted, encryptedKept] {
             for length in Self.lengths {
                 for number in 0..<Self.count { try store.put(Self.text(length, number), for: Self.key(length, number)) }
             }
@@ -35,14 +40,16 @@ struct TierStores {
         }
     }
 
-    private static let lengths = [4 << 10, 64 << 10, 1 << 20]
+    private static let lengths = [100, 4 << 10, 64 << 10, 1 << 20]
     private static let count = 32
 
     func pairs() throws -> [(title: String, pairs: [TierPair])] {
         [
             ("Hits of bodies: `get` and `bytes`", Self.lengths.map { length in hits(length) }),
+            ("Hits of bodies, encrypted", Self.lengths.map { length in encryptedHits(length) }),
             ("Decoded values", [values()]),
             ("Puts of text", Self.lengths.map { length in puts(length) }),
+            ("Listings by prefix", [listings()]),
         ]
     }
 
@@ -57,23 +64,46 @@ struct TierStores {
         return Array(text.prefix(length))
     }
 
-    private func hits(_ length: Int) -> TierPair {
-        func read(_ store: Store) -> () throws -> Void {
-            return {
-                for number in 0..<Self.count {
-                    guard let bytes = try store.get(Self.key(length, number))?.body.bytes(), bytes.count == length
-                    else {
-                        throw Missing()
-                    }
+    private static func name(_ length: Int) -> String { length < 1024 ? "\(length) B" : "\(length >> 10) KiB" }
+
+    private func reading(_ length: Int, _ store: Store) -> () throws -> Void {
+        return {
+            for number in 0..<Self.count {
+                guard let bytes = try store.get(Self.key(length, number))?.body.bytes(), bytes.count == length else {
+                    throw Missing()
                 }
             }
         }
-        return TierPair(
-            what: "\(length >> 10) KiB", count: Self.count,
+    }
+
+    private func hits(_ length: Int) -> TierPair {
+        TierPair(
+            what: Self.name(length), count: Self.count,
             ways: [
-                ("plain", read(plain)), ("memory tier", read(kept)), ("compressed", read(compressed)),
-                ("compressed, memory tier", read(both)),
+                ("plain", reading(length, plain)), ("memory tier", reading(length, kept)),
+                ("compressed", reading(length, compressed)), ("compressed, memory tier", reading(length, both)),
             ])
+    }
+
+    private func encryptedHits(_ length: Int) -> TierPair {
+        TierPair(
+            what: Self.name(length), count: Self.count,
+            ways: [
+                ("plain", reading(length, plain)), ("encrypted", reading(length, encrypted)),
+                ("encrypted, memory tier", reading(length, encryptedKept)),
+            ])
+    }
+
+    /// Of one length among all that are there.
+    private func listings() -> TierPair {
+        func list(_ store: Store) -> () throws -> Void {
+            return {
+                guard try store.keys(.prefix("http://tiers.test/100/")).count >= Self.count else { throw Missing() }
+            }
+        }
+        return TierPair(
+            what: "32 of 160 entries and more", count: 1,
+            ways: [("plain", list(plain)), ("encrypted", list(encrypted))])
     }
 
     private func values() -> TierPair {
@@ -114,7 +144,8 @@ struct TierStores {
             }
         }
         return TierPair(
-            what: "\(length >> 10) KiB", count: 1, ways: [("plain", write(plain)), ("compressed", write(compressed))])
+            what: Self.name(length), count: 1,
+            ways: [("plain", write(plain)), ("compressed", write(compressed)), ("encrypted", write(encrypted))])
     }
 
     private struct Missing: Error {}

@@ -7,7 +7,8 @@ import SystemPackage
 /// `tiers`: what the tiers above and inside the disk cost and save, beside the plain store.
 struct TiersCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "tiers", abstract: "Measure memory tier, decoded values and compression beside the plain store.")
+        commandName: "tiers",
+        abstract: "Measure memory tier, decoded values, compression and encryption beside the plain store.")
 
     @Option(help: "Rounds of each way.") var rounds = 5
     @Option(help: "Seconds a round.") var seconds = 0.4
