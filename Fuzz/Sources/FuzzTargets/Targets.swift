@@ -51,6 +51,7 @@ import SystemPackage
             (try? FormatFile(contents: format.contents, path: "FORMAT")) == format, "FORMAT changes when it is written")
     }
     _ = FormatFile.isNewer(text)
+    if let key = StoreKey(text) { require(StoreKey(key.contents)?.contents == key.contents, "a store key changes") }
     _ = Layout.instance(ofStaged: text)
     if let digest = Digest(hexadecimal: text) { require(Digest(hexadecimal: digest.hexadecimal) == digest, "digest") }
     if let token = StagingToken(name: text) { require(StagingToken(name: token.name) == token, "token") }

@@ -49,7 +49,7 @@ struct StoreKey {
     private let sealed: [UInt8]
 
     private var head: String { "\(Self.magic)\n\(origin.line)\n" }
-    private var contents: String { "\(head)data \(sealed.hexadecimal)\n" }
+    var contents: String { "\(head)data \(sealed.hexadecimal)\n" }
 
     /// Seals a data key.
     init(_ dataKey: SymmetricKey, for key: EncryptionKey) throws {
@@ -60,7 +60,7 @@ struct StoreKey {
         sealed = Array(box.nonce) + Array(box.ciphertext) + Array(box.tag)
     }
 
-    private init?(_ text: String) {
+    init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0] == Self.magic, let origin = Origin(lines[1]), lines[2].hasPrefix("data "),
             let sealed = [UInt8](hexadecimal: String(lines[2].dropFirst(5)), count: Self.sealedLength),
