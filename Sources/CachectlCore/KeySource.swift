@@ -22,20 +22,32 @@ package enum KeySource {
     /// The key; nil if there is none.
     /// - Parameter path: the file that the command names, before which the environment stands back.
     package static func key(file path: String?, _ variables: Variables = .current) throws -> EncryptionKey? {
-        if let path { return try EncryptionKey(contentsOf: path) }
-        let environment = ProcessInfo.processInfo.environment
-        let given = [variables.file, variables.key, variables.passphrase].filter { environment[$0] != nil }
-        if given.count > 1 {
-            throw LarderError(
-                .invalidArgument, "\(given.joined(separator: " and ")) are both set: the store has one key")
+        if let path {
+            // It is not printed: an error would be, and kept in logs.
+            if EncryptionKey(hexadecimal: path) != nil {
+                throw LarderError(.invalidArgument, "the name of a file with the key is needed, not the key itself")
+            }
+            return try EncryptionKey(contentsOf: path)
         }
-        if let file = environment[variables.file] { return try EncryptionKey(contentsOf: file) }
-        if let digits = environment[variables.key] {
-            guard let key = EncryptionKey(hexadecimal: digits) else {
-                throw LarderError(.invalidArgument, "\(variables.key) is not 64 hexadecimal digits")
+        let all: [String] = [variables.file, variables.key, variables.passphrase]
+        let names = all.filter { getenv($0) != nil }
+        if names.count > 1 {
+            throw LarderError(.invalidArgument, "\(names.joined(separator: " and ")) are set: a store has one key")
+        }
+        guard let name = names.first else { return nil }
+        // Not by way of `ProcessInfo`, which makes one text of all that is not UTF-8.
+        guard let value = getenv(name).flatMap({ String(validatingCString: $0) }) else {
+            throw LarderError(.invalidArgument, "\(name) is not UTF-8")
+        }
+        if value.isEmpty { throw LarderError(.invalidArgument, "\(name) is set and empty") }
+        switch name {
+        case variables.file: return try EncryptionKey(contentsOf: value)
+        case variables.passphrase: return try EncryptionKey(passphrase: value)
+        default:
+            guard let key = EncryptionKey(hexadecimal: value) else {
+                throw LarderError(.invalidArgument, "\(name) is not 64 hexadecimal digits")
             }
             return key
         }
-        return try environment[variables.passphrase].map { try EncryptionKey(passphrase: $0) }
     }
 }

@@ -119,7 +119,10 @@ private struct ErrorJSON: Encodable {
 
 extension LarderError {
     /// The message, and the command that helps.
-    fileprivate var text: String { message + (remedy.map { ": " + $0.command } ?? "") }
+    fileprivate var text: String {
+        let hint = code == .wrongKey ? " (--key-file, or LARDER_KEY_FILE, LARDER_KEY, LARDER_PASSPHRASE)" : ""
+        return message + (remedy.map { ": " + $0.command } ?? "") + hint
+    }
 }
 
 extension LarderError.Remedy {

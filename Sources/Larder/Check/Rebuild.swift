@@ -24,6 +24,7 @@ enum Rebuild {
             defer { withExtendedLifetime(presence) {} }
             var salvage = Salvage(files: files)
             try examine(&salvage)
+            try salvage.requireKey()
             if salvage.isSound { return report }
             report.damages = salvage.damages
             report.countedEntries = salvage.state.map { Int(clamping: $0.entryCount) }

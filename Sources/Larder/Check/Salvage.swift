@@ -45,6 +45,17 @@ struct Salvage {
         return opener.open(Index.number(of: place), key, value)
     }
 
+    /// Says whether the index is that of an encrypted store, and of which: see `IndexProof`.
+    private var proof: [UInt8]?
+
+    /// Throws unless the key is that of the index, as far as that can be read.
+    func requireKey() throws {
+        // Where the row cannot be read, rows that no key opens are not kept.
+        if proof != nil || files.cipher == nil {
+            try IndexProof.require(proof, rows: 1, opens: { isReadable }, files)
+        }
+    }
+
     /// True if there is anything to keep.
     var isReadable: Bool { found > 0 || state != nil }
 
@@ -72,6 +83,7 @@ struct Salvage {
         if metas.count < 2 { damages.append("\(path): \(2 - metas.count) of its 2 head pages cannot be read") }
         for meta in metas {
             let look = try look(pages, meta)
+            proof = proof ?? look.proof
             if meta == metas.first {
                 (chosen, found) = (meta, look.rows)
                 damages += look.damages.map(\.description)
@@ -87,12 +99,14 @@ struct Salvage {
     }
 
     private func look(_ pages: FilePages, _ meta: MetaPage) throws -> (
-        damages: [PageDamage], state: StoreState?, rows: Int
+        damages: [PageDamage], state: StoreState?, rows: Int, proof: [UInt8]?
     ) {
         var walk = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
         var state: StoreState?
         var rows = 0
+        var proof: [UInt8]?
         try walk.run { tree, key, value in
+            if tree == "meta", key.elementsEqual(IndexProof.key) { proof = Array(value) }
             guard tree == "meta" || tree == "entries", let row = opened(tree, key, value) else { return }
             // What no key opens, or is not a record, is nothing to keep.
             if tree == "entries", EntryView(row.value) != nil { rows += 1 }
@@ -104,7 +118,7 @@ struct Salvage {
                 damages.append(PageDamage(page: meta.page, tree: name, what: "it has keys of another kind"))
             }
         }
-        return (damages, state, rows)
+        return (damages, state, rows, proof)
     }
 
     // MARK: Writing
@@ -125,6 +139,7 @@ struct Salvage {
             defer { environment.close() }
             if let cipher = files.cipher { environment.sealRows(with: cipher.rows) }
             guard let index = try Index(environment: environment, create: true) else { return }
+            try environment.write { try IndexProof.write($0, environment, files) }
             try copy(FilePages(descriptor: file.raw), chosen, to: index, now)
             try environment.sync()
             isWritten = true

@@ -64,7 +64,7 @@ public struct EncryptionKey: Sendable {
         guard status.mode & 0o077 == 0 else {
             throw LarderError(
                 .invalidArgument,
-                "others than its owner can use the key file \(path): take their rights with 'chmod 600'",
+                "other users can use the key file \(path): run 'chmod 600' on it",
                 path: path)
         }
         var bytes = [UInt8](repeating: 0, count: Self.longestFile)

@@ -8,7 +8,8 @@ final class StoreCipher: Sendable {
     /// Seals body files.
     private let fileKey: SymmetricKey
     private let fileNameKey: SymmetricKey
-    private let proof: SymmetricKey
+    /// Shows which data key it is, and not what it is.
+    let proof: [UInt8]
 
     init(_ dataKey: SymmetricKey) {
         func derive(_ use: String) -> SymmetricKey {
@@ -18,7 +19,7 @@ final class StoreCipher: Sendable {
         rows = SealedRows(rowKey: derive("rows"), nameKey: derive("names in rows"))
         fileKey = derive("body files")
         fileNameKey = derive("names of body files")
-        proof = derive("proof")
+        proof = derive("proof").bytes
     }
 
     /// True if both are of the same data key.

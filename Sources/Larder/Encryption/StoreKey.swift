@@ -5,8 +5,8 @@ import SystemPackage
 /// The file `encryption`: the data key of a store, sealed with the key of its owner. A new owner's key seals it again,
 /// and nothing else changes.
 ///
-/// Four lines of text: `larder encryption 1`, `key given` or `key scrypt <rounds> <block size> <parallelism> <salt>`,
-/// `data <sealed key>`, and an empty one at the end. What is sealed is bound to the first two lines.
+/// Three lines of text: `larder encryption 1`, `key given` or `key scrypt <rounds> <block size> <parallelism> <salt>`,
+/// and `data <sealed key>`. What is sealed is bound to the first two lines.
 struct StoreKey {
     private enum Origin: Equatable {
         case given
@@ -31,11 +31,12 @@ struct StoreKey {
                 self = .given
                 return
             }
-            // What they ask for is bounded: 1 GiB of memory, and some seconds.
+            // What they ask for is bounded: 1 GiB of memory, and some three seconds.
             guard words.count == 6, words[..<2] == ["key", "scrypt"], let rounds = Int(words[2]),
                 let blockSize = Int(words[3]), let parallelism = Int(words[4]), 2...1 << 20 ~= rounds,
                 rounds & (rounds - 1) == 0, 1...32 ~= blockSize, 1...16 ~= parallelism,
-                rounds * blockSize <= 8 << 20, let salt = [UInt8](hexadecimal: String(words[5]), count: 16)
+                rounds * blockSize * parallelism <= 8 << 20,
+                let salt = [UInt8](hexadecimal: String(words[5]), count: 16)
             else { return nil }
             self = .scrypt(rounds: rounds, blockSize: blockSize, parallelism: parallelism, salt: salt)
         }
@@ -68,6 +69,8 @@ struct StoreKey {
         else { return nil }
         self.origin = origin
         self.sealed = sealed
+        // There is one way to write it.
+        if contents != text { return nil }
     }
 
     /// The data key; nil if it was sealed with another key, or is damaged.
@@ -155,6 +158,10 @@ extension StoreKey {
     /// Seals the data key with another key, which alone opens the store from then on.
     static func change(from old: EncryptionKey, to new: EncryptionKey, in root: Directory) throws {
         guard let file = try read(root) else {
+            let bytes = try FileSystem.contents(Layout.format, in: root, limit: 256) ?? []
+            let format = try FormatFile(
+                contents: String(decoding: bytes, as: UTF8.self), path: root.path(of: Layout.format))
+            if format.version == FormatFile.Feature.encryption.rawValue { throw lost(root) }
             throw LarderError(
                 .wrongKey, "the store at \(root.path) is not encrypted: it has no key to change", path: root.path)
         }
@@ -163,10 +170,13 @@ extension StoreKey {
     }
 
     private static func wrong(_ root: Directory) -> LarderError {
-        LarderError(.wrongKey, "this is not the key of the encrypted store at \(root.path)", path: root.path)
+        LarderError(
+            .wrongKey,
+            "this is not the key of the encrypted store at \(root.path), or the file \(Layout.encryption) in it is damaged",
+            path: root.path)
     }
 
-    private static func lost(_ root: Directory) -> LarderError {
+    static func lost(_ root: Directory) -> LarderError {
         let path = root.path(of: Layout.encryption)
         return LarderError(
             .corruption,
@@ -176,9 +186,19 @@ extension StoreKey {
     }
 
     private static func read(_ root: Directory) throws -> StoreKey? {
-        guard let bytes = try FileSystem.contents(Layout.encryption, in: root, limit: limit) else { return nil }
-        guard let file = StoreKey(String(decoding: bytes, as: UTF8.self)) else {
+        guard let status = try FileSystem.status(Layout.encryption, in: root) else { return nil }
+        let bytes =
+            status.isRegular ? try FileSystem.contents(Layout.encryption, in: root, limit: limit) ?? [] : []
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let file = StoreKey(text) else {
             let path = root.path(of: Layout.encryption)
+            let words = text.prefix { $0 != "\n" }.split(separator: " ")
+            if words.count == 3, words[..<2] == ["larder", "encryption"], Int(words[2]).map({ $0 > 1 }) ?? false {
+                throw LarderError(
+                    .formatMismatch,
+                    "\(path) is of a version that this version of Larder does not know: upgrade Larder; nothing was changed",
+                    path: path)
+            }
             throw LarderError(
                 .corruption,
                 "\(path), which has the sealed key of the store, is damaged: put a copy of it back; without it nothing in "

@@ -34,7 +34,8 @@ struct StoreFiles: Sendable {
     func smallFilesAllocated() throws(LarderError) -> Int64 {
         var sum: Int64 = 0
         for (name, directory) in [
-            (Layout.format, root), (Layout.encryption, root), (Layout.tag, root), (Layout.ledger, index),
+            (Layout.format, root), (Layout.encryption, root), (Layout.newEncryption, root),
+            (Layout.tag, root), (Layout.ledger, index),
             (Layout.counters, index),
         ] {
             if let status = try FileSystem.status(name, in: directory), status.isRegular { sum += status.allocated }

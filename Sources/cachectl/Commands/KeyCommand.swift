@@ -23,7 +23,16 @@ struct CreateKeyCommand: ParsableCommand {
 
     @Argument(help: ArgumentHelp("The new file.", valueName: "file")) var file: String
 
-    func run() throws { try EncryptionKey.random().save(to: FilePath(file)) }
+    func run() throws {
+        do {
+            try EncryptionKey.random().save(to: FilePath(file))
+        } catch let error as LarderError where error.cause as? Errno == .fileExists {
+            throw CommandError(
+                .cannotCreate, "\(file) exists, and a key is never overwritten: choose another name", path: error.path)
+        } catch let error as LarderError {
+            throw CommandError(.cannotCreate, "cannot create \(file)", path: error.path, cause: error.cause)
+        }
+    }
 }
 
 /// `key change`: gives a store another key.
@@ -45,10 +54,12 @@ struct ChangeKeyCommand: ParsableCommand {
 
     func run() throws {
         guard let old = try options.flags.key() else {
-            throw ValidationError("The key of the store is missing: see 'cachectl key --help'.")
+            throw LarderError(.invalidArgument, "the key of the store is missing: see 'cachectl key change --help'")
         }
         guard let new = try KeySource.key(file: newKeyFile, .new) else {
-            throw ValidationError("The new key is missing: use --new-key-file.")
+            throw LarderError(
+                .invalidArgument,
+                "the new key is missing: give it with --new-key-file, see 'cachectl key change --help'")
         }
         try options.requireStore()
         try Store.changeKey(at: options.path, from: old, to: new)

@@ -70,6 +70,7 @@ struct ServeCommand: ParsableCommand {
         } catch {
             throw CommandError(error)
         }
+        _ = try options.flags.key()
         Self.warn(ofKey: setup)
         let text = setup.destinations.map { "origin for \($0)\n" }.joined()
         try options.print(SettingsJSON(origins: setup.destinations), orText: text + "the settings are valid\n")

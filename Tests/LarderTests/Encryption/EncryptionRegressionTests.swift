@@ -61,7 +61,7 @@ import Testing
     /// In the state, and the names of versions.
     @Test func damagedRowsOfTheStoreItselfEndNothing() throws {
         let configuration = try configuration { $0.version = "1" }
-        for damaged in 0..<2 {
+        for damaged in 0..<3 {
             try withDirectory { directory in
                 let path = directory.appending("store")
                 let store = try Store(at: path, configuration)
@@ -132,6 +132,23 @@ import Testing
         }
     }
 
+    /// A store that lost `FORMAT` and the ledger is not one in the making, though it has no body files.
+    @Test func aStoreOfSmallBodiesIsNotBegunAgain() throws {
+        let configuration = try configuration()
+        try withDirectory { directory in
+            let path = directory.appending("store")
+            let store = try Store(at: path, configuration)
+            for number in 0..<3 { try store.put(body(100, number), for: Key("\(number)")) }
+            try store.close()
+            for name in ["FORMAT", "index/ledger"] { TestFiles.remove(path.appending(name)) }
+            try #expect(code { try Store(at: path, self.configuration { $0.encryption = .random() }) } == .wrongKey)
+            try #expect(code { try Store(at: path, .testing { $0.encryption = nil }) } == .wrongKey)
+            let again = try Store(at: path, configuration)
+            try #expect(again.statistics().entryCount == 3)
+            try finish(again)
+        }
+    }
+
     /// Its process has the lock that a change would wait for.
     @Test func theKeyOfAnEphemeralStoreStays() throws {
         let key = EncryptionKey.random()
@@ -140,22 +157,54 @@ import Testing
         try store.close()
     }
 
-    /// What says that the store is encrypted is lost: the index is kept, for when it is found.
-    @Test func anIndexWithoutItsKeyIsKept() throws {
+    /// All that says so from outside is lost: the index says it, and nothing is changed until the file is back.
+    @Test func anIndexWithoutItsKeyIsLeftAlone() throws {
         let configuration = try configuration()
+        let plain = Configuration.testing { $0.encryption = nil }
         try withDirectory { directory in
             let path = directory.appending("store")
             let store = try Store(at: path, configuration)
-            for number in 0..<50 { try store.put(body(100, number), for: Key("\(number)")) }
+            for number in 0..<50 { try store.put(body(9_000, number), for: Key("\(number)")) }
             try store.close()
-            TestFiles.remove(path.appending("encryption"))
-            try TestFiles.write([], to: path.appending("FORMAT"))
-            let index = try TestFiles.read(path.appending("index/data.mdb"))
-            let report = try Store.rebuildIndex(at: path, .testing { $0.encryption = nil })
-            #expect(report.isEmptied && report.keptEntries == 0)
-            let kept = try #require(
-                TestFiles.names(in: path.appending("quarantine")).first { $0.hasSuffix("data.mdb") })
-            #expect(try TestFiles.read(path.appending("quarantine").appending(kept)) == index)
+            let (key, format) = (
+                try TestFiles.read(path.appending("encryption")), try TestFiles.read(path.appending("FORMAT"))
+            )
+            for contents in [nil, [], Array("larder\nformat 4\nstore \(String(repeating: "0", count: 32))\n".utf8)] {
+                TestFiles.remove(path.appending("encryption"))
+                TestFiles.remove(path.appending("FORMAT"))
+                if let contents { try TestFiles.write(contents, to: path.appending("FORMAT")) }
+                try #expect(code { try Store(at: path, plain) } != nil)
+                try #expect(code { try Store.rebuildIndex(at: path, plain) } == .corruption)
+                try #expect(code { try Store(at: path, plain) } == .corruption)
+            }
+            try TestFiles.write(key, to: path.appending("encryption"))
+            try TestFiles.write(format, to: path.appending("FORMAT"))
+            let again = try Store(at: path, configuration)
+            try #expect(again.statistics().entryCount == 50)
+            try finish(again)
+        }
+    }
+
+    /// The sealed key of another store, which its key opens.
+    @Test func theKeyFileOfAnotherStoreIsRefused() throws {
+        let configuration = try configuration()
+        try withDirectory { directory in
+            let (one, two) = (directory.appending("one"), directory.appending("two"))
+            for path in [one, two] {
+                let store = try Store(at: path, configuration)
+                try store.put([1], for: "k")
+                try store.close()
+            }
+            let own = try TestFiles.read(one.appending("encryption"))
+            try TestFiles.write(try TestFiles.read(two.appending("encryption")), to: one.appending("encryption"))
+            let before = try TestFiles.read(one.appending("index/data.mdb"))
+            try #expect(code { try Store(at: one, configuration) } == .wrongKey)
+            try #expect(code { try Store.rebuildIndex(at: one, configuration) } == .wrongKey)
+            #expect(try TestFiles.read(one.appending("index/data.mdb")) == before)
+            try TestFiles.write(own, to: one.appending("encryption"))
+            let again = try Store(at: one, configuration)
+            try #expect(again.bytes("k") == [1])
+            try finish(again)
         }
     }
 

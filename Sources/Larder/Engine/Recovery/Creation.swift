@@ -96,7 +96,7 @@ enum Creation {
     private static func removePartOfIndex(_ files: StoreFiles, _ configuration: Configuration) throws {
         // One that was begun with another key, or without one where there is one now: nothing is in it.
         let wasEncrypted = try FileSystem.status(Layout.encryption, in: files.root) != nil
-        if wasEncrypted || configuration.encryption != nil, try isUnused(files) {
+        if wasEncrypted || configuration.encryption != nil, try isUnused(files), try hasNoEntries(files) {
             for name in [Layout.data, Layout.lock] { try FileSystem.unlink(name, in: files.index) }
             for name in [Layout.encryption, Layout.newEncryption] { try FileSystem.unlink(name, in: files.root) }
         }
@@ -117,12 +117,30 @@ enum Creation {
     ) throws {
         if let index = try Index(environment: environment, create: true) {
             failpoint("create.databases-made", at: files.root.path.string)
-            _ = try prepareState(index, configuration)
+            _ = try prepareState(index, configuration) { try IndexProof.write($0, environment, files) }
         }
         try environment.sync()
         try Sync.names(files.index)
         failpoint("create.index-made", at: files.root.path.string)
         try replace(format, in: files.root)
+    }
+
+    /// True if no entry is in the index, whatever seals its rows. A store that lost its `FORMAT` may have only small
+    /// bodies.
+    private static func hasNoEntries(_ files: StoreFiles) throws -> Bool {
+        guard let file = try FileSystem.openIfPresent(Layout.data, in: files.index, flags: O_RDONLY) else {
+            return true
+        }
+        let pages = try FilePages(descriptor: file.raw)
+        guard pages.length > 0 else { return true }
+        var count = 0
+        for meta in try MetaPage.all(pages) {
+            var walk = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
+            try walk.run { tree, _, _ in if tree == "entries" { count += 1 } }
+            // What cannot be read may be one.
+            count += walk.damages.count
+        }
+        return count == 0
     }
 
     /// True if nothing was ever stored: a store whose creation was interrupted, and not one that lost its `FORMAT`.
@@ -150,7 +168,8 @@ enum Creation {
 
     /// The counters, made for a new store; a new run of the machine makes unsynced body files suspect.
     static func prepareState(
-        _ index: Index, _ configuration: Configuration, _ finding: IndexTrust.Finding? = nil, isCopy: Bool = false
+        _ index: Index, _ configuration: Configuration, _ finding: IndexTrust.Finding? = nil, isCopy: Bool = false,
+        _ proof: (WriteTransaction) throws -> Void
     ) throws -> StoreState {
         let boot = configuration.bootIdentity ?? BootIdentity.current
         return try index.environment.write { transaction in
@@ -158,6 +177,7 @@ enum Creation {
                 var fresh = StoreState()
                 fresh.boot = boot
                 try transaction.put(index.meta, Index.stateKey, fresh.bytes)
+                try proof(transaction)
                 return fresh
             }
             var state = try index.state(transaction.reading)

@@ -122,6 +122,7 @@ enum Opening {
             }
             if isUnfinished { try Creation.finish(format, files, configuration, environment) }
             var finding = try IndexTrust(files: files, configuration: configuration).require(environment)
+            try IndexProof.require(environment, files)
             // It was made and synced just now.
             if isUnfinished { finding.wasClosed = true }
             if hasNoIndex, !isUnfinished { try Sync.names(files.index) }
@@ -215,7 +216,9 @@ enum Opening {
         let place = try place(of: files)
         let known = ledger.words.storePlace
         let isCopy = known != 0 && known != place && !finding.isShared
-        let state = try Creation.prepareState(index, configuration, finding, isCopy: isCopy)
+        let state = try Creation.prepareState(index, configuration, finding, isCopy: isCopy) {
+            try IndexProof.write($0, environment, files)
+        }
         ledger.words.storePlace = place
         failpoint("open.state-written", at: files.root.path.string)
         let clock = EntryClock(configuration)
