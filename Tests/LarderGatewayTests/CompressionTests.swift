@@ -81,13 +81,35 @@ struct CompressionTests {
             #expect(weak.status == 304 && weak["ETag"] == "W/\"one\"")
             try await client.send(get("/", "Accept-Encoding: gzip\r\nIf-None-Match: \"one\""))
             let strong = try await client.response()
-            #expect(strong.status == 304 && strong["ETag"] == "\"one\"")
+            #expect(strong.status == 304 && strong["ETag"] == "W/\"one\"" && strong["Vary"] == "Accept-Encoding")
+            for condition in ["W/\"one\"", "\"one\""] {
+                try await client.send(get("/", "If-None-Match: \(condition)"))
+                let identity = try await client.response()
+                #expect(identity.status == 304 && identity["ETag"] == "\"one\"")
+                #expect(identity["Vary"] == "Accept-Encoding")
+            }
             // A range of the weak representation is not one of the strong one: all of it is sent.
             try await client.send(get("/", "Range: bytes=10-19\r\nIf-Range: W/\"one\""))
             try await #expect(client.response().body == text)
             try await client.send(get("/", "Accept-Encoding: gzip\r\nCache-Control: no-transform"))
             let untouched = try await client.response()
             #expect(untouched.body == text && untouched["Content-Encoding"] == nil)
+        }
+    }
+
+    /// RFC 9110 section 9.3.2.
+    @Test func headHasTheFieldsOfGet() async throws {
+        try await run(Self.text(50_000)) { client, _ in
+            for accepted in ["gzip", "identity"] {
+                try await client.send(get("/", "Accept-Encoding: \(accepted)"))
+                let whole = try await client.response()
+                try await client.send(get("/", "Accept-Encoding: \(accepted)", method: "HEAD"))
+                let head = try await client.response(to: "HEAD")
+                #expect(head.status == 200 && head.body.isEmpty)
+                for name in ["Content-Encoding", "Content-Length", "Content-Type", "ETag", "Vary", "Accept-Ranges"] {
+                    #expect(head[name] == whole[name], "\(name) \(accepted)")
+                }
+            }
         }
     }
 

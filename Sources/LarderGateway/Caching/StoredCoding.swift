@@ -4,30 +4,33 @@ import Larder
 import LarderHTTP
 
 /// Sends bodies that the store holds compressed as they are, to clients that accept gzip: RFC 9110 sections 8.4 and
-/// 12.5.3. Other clients get the body itself. Ranges and answers to HEAD are those of the body itself.
+/// 12.5.3. Other clients get the body itself, as do all that ask for ranges of it.
 ///
 /// The compressed form is another representation, so its entity tag is weak: two representations never share a strong
 /// one (RFC 9110 section 8.8.3.3).
 enum StoredCoding {
-    /// The answer as this client is to get it.
+    /// The answer as this client is to get it. HEAD and 304 have the fields of a GET: RFC 9110 sections 9.3.2 and
+    /// 15.4.5.
     static func answer(_ response: FetchResponse, to request: HTTPRequest) -> FetchResponse {
-        var response = response
-        if response.head.status == .notModified {
-            if accepts(request), namesWeakly(response.head.headerFields[.eTag], request) { weaken(&response.head) }
-            return response
-        }
-        let member = response.body.compressedForm
+        let member = response.body.compressedForm ?? response.unsentMember
         guard member != nil || response.body.isMadeOfCompressed else { return response }
+        var response = response
         addVary(&response.head.headerFields)
-        guard let member, response.head.status == .ok, request.method == .get, accepts(request),
+        guard let member, accepts(request), request.method == .get || request.method == .head,
             !forbidden.contains(where: { response.head.headerFields.contains($0) }),
             !forbidsTransformation(request.headerFields), !forbidsTransformation(response.head.headerFields)
         else { return response }
-        weaken(&response.head)
-        response.head.headerFields[.contentEncoding] = "gzip"
-        response.head.headerFields[.contentLength] = "\(member.length.bytes)"
-        response.head.headerFields[.acceptRanges] = nil
-        response.body = ResponseBody([.stored(.complete(member), 0..<member.length.bytes)])
+        switch response.head.status {
+        case .notModified: weaken(&response.head)
+        case .ok:
+            weaken(&response.head)
+            response.head.headerFields[.contentEncoding] = "gzip"
+            response.head.headerFields[.contentLength] = "\(member.length.bytes)"
+            response.head.headerFields[.acceptRanges] = nil
+            guard request.method == .get else { break }
+            response.body = ResponseBody([.stored(.complete(member), 0..<member.length.bytes)])
+        default: break
+        }
         return response
     }
 
@@ -45,14 +48,7 @@ enum StoredCoding {
         members(fields[values: .cacheControl]).contains { $0.lowercased() == "no-transform" }
     }
 
-    /// True if the client has the representation with this tag as this gateway weakened it.
-    private static func namesWeakly(_ tag: String?, _ request: HTTPRequest) -> Bool {
-        guard let tag, tag.hasPrefix("\"") else { return false }
-        return members(request.headerFields[values: .ifNoneMatch]).contains("W/" + tag)
-    }
-
     private static func weaken(_ head: inout HTTPResponse) {
-        addVary(&head.headerFields)
         guard let tag = head.headerFields[.eTag], tag.hasPrefix("\"") else { return }
         head.headerFields[.eTag] = "W/" + tag
     }

@@ -21,11 +21,13 @@ struct AnswerBuilder: Sendable {
         head.status = head.status.withReason
         let status = cacheStatus ?? served.cacheStatus(name: rules.options.cacheName)
         finish(&head, status)
-        return FetchResponse(
+        var answer = FetchResponse(
             head: head, body: ResponseBody(Self.segments(served.content, entry)),
             source: source ?? (served.stale == nil ? .hit : .stale), storedStatus: entry.response.head.status.code,
             originStatus: originStatus, ageSeconds: served.ageMilliseconds / 1_000, freshSeconds: served.ttlSeconds,
             cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: true)
+        if case .none = served.content { answer.unsentMember = entry.member }
+        return answer
     }
 
     private static func segments(_ content: ServedResponse.Content, _ found: ResponseStore.Found) -> [ResponseBody

@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import Larder
 
 /// The answer to a fetch: the response for the client, and its source.
 public struct FetchResponse: Sendable {
@@ -37,6 +38,9 @@ public struct FetchResponse: Sendable {
     public var cacheStatus: CacheStatus?
     /// True if the response is being stored.
     public var isStored: Bool
+    /// For an answer without content, a 304 or one to HEAD: the gzip member that is stored for what a GET gets, where
+    /// one is.
+    package var unsentMember: Body?
 
     /// An answer without a cache.
     package init(head: HTTPResponse, body: ResponseBody, source: Source) {

@@ -33,6 +33,11 @@ extension ResponseStore {
             return segments
         }
 
+        /// The gzip member that is stored for all of the response, where one is.
+        var member: Body? {
+            parts.isEmpty && entry.body.length.bytes == response.body.total ? entry.body.compressedForm : nil
+        }
+
         /// Counts the bytes of the parts in.
         fileprivate mutating func addUp() {
             guard !parts.isEmpty else { return }
