@@ -133,6 +133,31 @@ struct ObservationTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(1))) func metricsShowWhatTheMemoryTierHolds() async throws {
+        let transport = ScriptedTransport { _ in .bytes(body(700_000, 1), [.cacheControl: "max-age=60"]) }
+        try await withGateway(transport: transport) {
+            $0.adminPort = 0
+        } _: { setting in
+            let before = try await metrics(setting)
+            #expect(before["larder_store_held_values"] == 0 && before["larder_store_held_bytes"] == 0)
+            let client = try await setting.connect()
+            _ = try await client.exchange(get("/a"))
+            try await setting.store.perform { try $0.flush() }
+            // A thread of its own reads the body, after the second hit.
+            for _ in 0..<2 { _ = try await client.exchange(get("/a")) }
+            while try await metrics(setting)["larder_store_held_values"] == 0 {
+                _ = try await client.exchange(get("/a"))
+            }
+            _ = try await client.exchange(get("/a"))
+            let samples = try await metrics(setting)
+            #expect(samples["larder_store_held_values"] == 1)
+            #expect(samples["larder_store_held_bytes"] ?? 0 >= 700_000)
+            #expect(samples["larder_store_held_lookups_total{result=\"hit\"}"] ?? 0 > 0)
+            #expect(samples["larder_store_held_lookups_total{result=\"miss\"}"] ?? 0 > 0)
+            try await client.close()
+        }
+    }
+
     @Test func aRequestThatEndsBeforeItsAnswerHasNoStatus() async throws {
         let arrived = Gate()
         let transport = ScriptedTransport { _ throws(TransportError) in

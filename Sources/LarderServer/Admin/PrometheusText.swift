@@ -110,6 +110,14 @@ struct PrometheusText {
         }
         add("larder_store_displaced_total", "counter", "Entries displaced by this process.")
         sample("larder_store_displaced_total", statistics.displacedCount)
+        let tier = statistics.memoryTier
+        add("larder_store_held_values", "gauge", "Bodies, and values made of bodies, in the memory tier.")
+        sample("larder_store_held_values", tier.count)
+        add("larder_store_held_bytes", "gauge", "Memory that they take.")
+        sample("larder_store_held_bytes", tier.bytes.bytes)
+        add("larder_store_held_lookups_total", "counter", "Lookups in the memory tier.")
+        sample("larder_store_held_lookups_total{result=\"hit\"}", tier.hits)
+        sample("larder_store_held_lookups_total{result=\"miss\"}", tier.misses)
     }
 
     private mutating func add(_ name: String, _ type: String, _ help: String) {

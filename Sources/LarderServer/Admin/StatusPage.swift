@@ -20,6 +20,7 @@ enum StatusPage {
             rows.append(("Stored responses", "\(statistics.entryCount)"))
             let limit = statistics.budget.bytes == .unlimited ? "" : " of \(statistics.budget.bytes)"
             rows.append(("On disk", "\(statistics.allocatedBytes)" + limit))
+            rows.append(("In memory", "\(statistics.memoryTier.bytes)"))
         }
         let table = rows.map { "<tr><th>\($0.0)</th><td>\($0.1)</td></tr>" }.joined(separator: "\n")
         let rates = intervals.map { Double($0.requests) / Double(TrafficHistory.intervalSeconds) }
