@@ -1,4 +1,4 @@
-"""Targets G1 to G4: cachectl serve beside nginx and Varnish, under load from wrk.
+"""Targets G1 to G4 and S22: cachectl serve beside nginx and Varnish, under load from wrk.
 
     python3 gateway.py --cachectl FILE [--only G1,G3] [--seconds 5] [--rounds 3]
 
@@ -18,6 +18,8 @@ import tempfile
 import time
 
 from measures.bench import Bench, say
+from measures.gzip_hits import LARDER as COMPRESSING
+from measures.gzip_hits import measure_gzip_hits
 from measures.hit_rates import measure_hit_rates
 from measures.idle_memory import measure_idle_memory
 from measures.slow_miss_latency import measure_slow_miss_latency
@@ -27,6 +29,7 @@ from report.markdown import document, figures_table, summary, target_table
 from report.row import Row, Table
 from servers.larder import larder
 from servers.nginx import NGINX
+from servers.nginx_static import NGINX_STATIC
 from servers.origin import running_origin
 from servers.varnish import varnish
 from system.cores import Cores
@@ -88,9 +91,10 @@ def run(options: argparse.Namespace) -> int:
         facts = machine_rows(scratch)
         if os.getloadavg()[0] > 1:
             say(f"the load is {os.getloadavg()[0]:.1f}: other processes take the cores, and the figures say little")
-        kinds = [NGINX, varnish(logs)]
+        kinds = [NGINX, NGINX_STATIC, varnish(logs)]
         if options.cachectl:
-            kinds.insert(0, larder(options.cachectl.resolve()))
+            program = options.cachectl.resolve()
+            kinds[:0] = [larder(program), larder(program, COMPRESSING, ["--compress"])]
         with running_origin(scratch / "origin", cores) as origin:
             bench = Bench(scratch, origin, cores, kinds, options.rounds, options.seconds)
             rows, tables = measure(bench, options.only)
@@ -127,6 +131,8 @@ def measure(bench: Bench, target_ids: list[str]) -> tuple[list[Row], list[Table]
         parts.append(measure_slow_miss_latency(bench))
     if "G4" in target_ids:
         parts.append(measure_idle_memory(bench))
+    if "S22" in target_ids:
+        parts.append(measure_gzip_hits(bench))
     for part_rows, part_tables in parts:
         rows += part_rows
         tables += part_tables

@@ -6,7 +6,7 @@ import argparse
 import os
 import pathlib
 
-TARGET_IDS = ["G1", "G2", "G3", "G4"]
+TARGET_IDS = ["G1", "G2", "G3", "G4", "S22"]
 
 
 def parse_options(arguments: list[str]) -> argparse.Namespace:

@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servers.bodies import Body
@@ -46,16 +47,18 @@ class WrkResult:
         return self.wrk_cpu_seconds / self.wall_seconds
 
 
-def wrk_command(url: str, connections: int, seconds: float, script: str) -> list[str]:
+def wrk_command(url: str, connections: int, seconds: float, script: str, fields: Sequence[str] = ()) -> list[str]:
     path = pathlib.Path(__file__).with_name(script)
-    return ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", "-s", str(path), url]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", "-s", str(path)]
+    return [*command, *(argument for field in fields for argument in ("-H", field)), url]
 
 
 def run_wrk(
     server: Server, body: Body, connections: int, seconds: int, *, cores: Cores | None, script: str
 ) -> WrkResult:
     """Any answer that is not a whole 2xx one makes the run worthless: Failure."""
-    command = pinned(wrk_command(server.url(body.path), connections, seconds, script), cores.load if cores else None)
+    command = wrk_command(server.url(body.path), connections, seconds, script, body.fields)
+    command = pinned(command, cores.load if cores else None)
     cpu_before, wrk_before, start = cpu_seconds(server.process.pid), _ended_children_cpu_seconds(), time.monotonic()
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds + 60, check=False
@@ -68,7 +71,7 @@ def run_wrk(
     counts = json.loads(match.group(1))
     if counts["requests"] == 0 or counts["status"] or counts["socket"]:
         raise Failure(f"{server.name}: errors under load: {' '.join(command)}\n{done.stdout}")
-    if counts["bytes"] < counts["requests"] * body.size_bytes:
+    if counts["bytes"] < counts["requests"] * body.least_bytes:
         raise Failure(f"{server.name}: answers shorter than {body.label}\n{done.stdout}")
     return WrkResult(
         requests=counts["requests"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import re
 import sys
 from dataclasses import dataclass, field
 
@@ -38,7 +39,8 @@ class Bench:
             servers: list[Server] = []
             for kind in kinds:
                 self.starts += 1
-                directory = self.directory / f"{kind.name.lower()}-{self.starts}"
+                name = re.sub(r"\W+", "-", kind.name.lower())
+                directory = self.directory / f"{name}-{self.starts}"
                 server = kind.start(directory, self.origin.port, self.cores)
                 stack.enter_context(server.process)
                 self.described.setdefault(kind.name, server.described)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Sequence
 
 from servers.server import Kind, Server
 from system.cores import Cores, pinned
@@ -10,17 +11,17 @@ from system.ports import HOST
 from system.processes import Process
 
 
-def larder(cachectl: pathlib.Path) -> Kind:
+def larder(cachectl: pathlib.Path, name: str = "Larder", options: Sequence[str] = ()) -> Kind:
     def start(directory: pathlib.Path, origin_port: int, cores: Cores | None) -> Server:
         directory.mkdir(parents=True, exist_ok=True)
         command = [str(cachectl), "serve", "--origin", f"http://{HOST}:{origin_port}", "--listen", f"{HOST}:0"]
-        command += ["--store", str(directory / "store"), "--threads", "1"]
+        command += ["--store", str(directory / "store"), "--threads", "1", *options]
         process = Process("larder", pinned(command, cores.server if cores else None), directory)
         port = int(process.wait_for(r"listening on http://127\.0\.0\.1:(\d+)\s"))
         described = " ".join(process.command).replace(str(cachectl), "cachectl") + "\n"
-        return Server(name="Larder", process=process, port=port, is_hit=_is_hit, described=described)
+        return Server(name=name, process=process, port=port, is_hit=_is_hit, described=described)
 
-    return Kind("Larder", start)
+    return Kind(name, start)
 
 
 def _is_hit(fields) -> bool:

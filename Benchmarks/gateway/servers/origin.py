@@ -13,6 +13,7 @@ from system.processes import Process
 
 _HTTP = """\
     default_type application/octet-stream;
+    types { text/html html; }
     access_log off;
     sendfile on;
     tcp_nopush on;
