@@ -87,6 +87,37 @@ import Testing
         }
     }
 
+    /// `verify --repair` of a store that is not asked for the body.
+    @Test func aCheckRepairsBodiesReplacedByLinks() throws {
+        try withDirectory { path in
+            let store = try Store(at: path.appending("store"), .testing { $0.inlineThreshold = 1_000 })
+            for number in 0..<3 { try store.put(body(9000, number), for: Key("\(number)")) }
+            try store.flush()
+            let complete = TestFiles.tree(path)
+            let writer = try store.partialWriter(for: "part", total: 9000)
+            try writer.write(body(4000), at: 0)
+            try writer.suspend()
+            try store.flush()
+            let secret = path.appending("secret")
+            try TestFiles.write(body(9000, 7), to: secret)
+            var places = [store.blobPath(Digest.of(body(9000, 0)))]
+            let added = Set(TestFiles.tree(path)).subtracting(complete).filter { $0.hasPrefix("store/") }
+            places += added.map { path.pushing(FilePath($0)) }
+            try #require(places.count == 2, "\(added)")
+            for place in places {
+                TestFiles.remove(place)
+                try #require(symlink(secret.string, place.string) == 0)
+            }
+            let found = try store.check().violations
+            #expect(found.filter { $0.message.contains("something else than a file") }.count == 2, "\(found)")
+            _ = try store.check(repair: true)
+            try #expect(store.get("0") == nil && store.partialBody(of: "part") == nil)
+            try #expect(store.bytes("1") == body(9000, 1) && store.bytes("2") == body(9000, 2))
+            try #expect(TestFiles.read(secret) == body(9000, 7))
+            try finish(store)
+        }
+    }
+
     @Test func aDirectoryThatEverybodyMayWriteToIsRefused() throws {
         try withDirectory { path in
             let store = try Store(at: path, .testing())

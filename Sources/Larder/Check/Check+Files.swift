@@ -91,7 +91,13 @@ extension Check {
     ///
     /// A repair puts such a file back, and reports one that is lost. A check that only reads looks again later.
     private mutating func openFile(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
-        if let file = try engine.files.openBlob(head) { return file }
+        do {
+            if let file = try engine.files.openBlob(head) { return file }
+        } catch {
+            guard let fault = engine.files.fault(opening: head, error) else { throw error }
+            try report(damaged: id, head, fault)
+            return nil
+        }
         guard isRepairing else {
             if let file = try engine.files.openDiscarded(head) { return file }
             missing.append((id, head))
@@ -117,11 +123,12 @@ extension Check {
         // If the body was displaced since, or its damage was already found elsewhere, it is no longer part of the
         // store.
         guard let now = try current(id), now.isSameFile(as: head) else { return }
-        violation(.I7, "the body \(head.digest) is damaged: \(what)")
-        if isRepairing {
-            try engine.damage.quarantine(id, now, what)
-            needsRebuild = true
-        }
+        let isInProgress = head.encoding == .partial
+        violation(
+            .I7, "\(isInProgress ? "blob \(id), a body in progress," : "the body \(head.digest)") is damaged: \(what)")
+        guard isRepairing else { return }
+        if isInProgress { try engine.damage.drop(id, now, what) } else { try engine.damage.quarantine(id, now, what) }
+        needsRebuild = true
     }
 
     /// Displacement renames a file out of `blobs/` inside its transaction. Until that commits, all others see the row
