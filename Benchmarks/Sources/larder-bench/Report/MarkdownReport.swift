@@ -10,7 +10,8 @@ enum MarkdownReport {
             This file is written by `tools/bench`; do not edit it. The first lines of each file in
             `Benchmarks/Sources/larder-bench/Targets` say what the target measures; `larder-bench list` lists the
             workloads and the peers. For the store behind HTTP, compared with nginx and Varnish, see
-            [benchmarks/gateway.md](benchmarks/gateway.md), and for the figures by which other caches are known
+            [benchmarks/gateway.md](benchmarks/gateway.md), for memory, compression and encryption beside the plain store
+            [benchmarks/tiers.md](benchmarks/tiers.md), and for the figures by which other caches are known
             [benchmarks/yardsticks.md](benchmarks/yardsticks.md). What limits the rows that are not met, what was tried, and
             what was measured by hand is in [benchmarks/left.md](benchmarks/left.md).
 

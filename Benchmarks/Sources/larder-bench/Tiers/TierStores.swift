@@ -11,6 +11,8 @@ struct TierStores {
     private let both: Store
     private let encrypted: Store
     private let encryptedKept: Store
+    /// With bodies of 4 KiB and more in files.
+    private let encryptedFiles: Store
 
     init(_ directory: WorkDirectory) throws {
         func open(_ name: String, _ change: (inout Configuration) -> Void) throws -> Store {
@@ -29,7 +31,10 @@ struct TierStores {
         let key = EncryptionKey.random()
         encrypted = try open("encrypted") { $0.encryption = key }
         encryptedKept = try open("encrypted-kept") { ($0.encryption, $0.keepsBodiesInMemory) = (key, true) }
-        for store in [plain, kept, compressed, both, encrypted, encryptedKept] {
+        encryptedFiles = try open("encrypted-files") {
+            ($0.encryption, $0.keepsBodiesInMemory, $0.inlineThreshold) = (key, true, .kibibytes(2))
+        }
+        for store in [plain, kept, compressed, both, encrypted, encryptedKept, encryptedFiles] {
             for length in Self.lengths {
                 for number in 0..<Self.count { try store.put(Self.text(length, number), for: Self.key(length, number)) }
             }
@@ -91,6 +96,7 @@ struct TierStores {
             ways: [
                 ("plain", reading(length, plain)), ("encrypted", reading(length, encrypted)),
                 ("encrypted, memory tier", reading(length, encryptedKept)),
+                ("in files, memory tier", reading(length, encryptedFiles)),
             ])
     }
 
