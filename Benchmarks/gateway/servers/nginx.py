@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import pathlib
 
-from servers.nginx_basics import start_nginx
+from servers.nginx_basics import FOR_HITS, start_nginx
 from servers.server import Kind, Server
 from system.cores import Cores, pinned
 
-# open_file_cache spares nginx an open() and a close() for each hit. keepalive_requests is 1,000 by default, after which a
-# client has to connect again; the other servers set no such limit.
-_HTTP = """\
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    tcp_nodelay on;
-    keepalive_timeout 300s;
-    keepalive_requests 100000000;
-    open_file_cache max=10000 inactive=300s;
-    open_file_cache_valid 300s;
+_HTTP = FOR_HITS + """\
     proxy_cache_path STORE levels=1:2 keys_zone=bench:16m max_size=4g inactive=1h use_temp_path=off;
     upstream origin { server 127.0.0.1:ORIGIN; keepalive 128; }
     server {

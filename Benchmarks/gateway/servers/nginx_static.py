@@ -6,19 +6,11 @@ import gzip
 import pathlib
 
 from servers.bodies import TEXTS
-from servers.nginx_basics import start_nginx
+from servers.nginx_basics import FOR_HITS, start_nginx
 from servers.server import Kind, Server
 from system.cores import Cores, pinned
 
-_HTTP = """\
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    tcp_nodelay on;
-    keepalive_timeout 300s;
-    keepalive_requests 100000000;
-    open_file_cache max=10000 inactive=300s;
-    open_file_cache_valid 300s;
+_HTTP = FOR_HITS + """\
     types { text/html html; }
     gzip_static on;
     gzip_vary on;
