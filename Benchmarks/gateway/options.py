@@ -12,7 +12,7 @@ TARGET_IDS = ["G1", "G2", "G3", "G4", "S22"]
 def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="tools/bench gateway",
-        description="Measures cachectl serve beside nginx and Varnish. Under 5 minutes with the defaults.",
+        description="Measures cachectl serve beside nginx and Varnish. About 6 minutes with the defaults.",
     )
     larder = parser.add_mutually_exclusive_group(required=True)
     larder.add_argument(
