@@ -14,13 +14,6 @@ struct BodyFileTests {
     /// More than the system's buffers hold at once.
     private static let length = 24 << 20
 
-    /// The one file of a body in the store.
-    private static func file(in store: Store) throws -> FilePath {
-        let blobs = store.path.appending("blobs")
-        let names = TestFiles.tree(blobs).filter { !TestFiles.isDirectory(blobs.appending($0)) }
-        return blobs.appending(try #require(names.first))
-    }
-
     @Test(arguments: ["HTTP/1.0", "HTTP/1.1"], ["", "Range: bytes=100-900000\r\n", "Range: bytes=500000-\r\n"])
     func isAMissBeforeItIsSent(_ version: String, _ range: String) async throws {
         let content = [UInt8](repeating: 7, count: 1 << 20)
@@ -30,7 +23,7 @@ struct BodyFileTests {
         try await withGateway(transport: transport) { setting in
             try await #expect(exchange(setting.port, get("/")).body.count == content.count)
             try await setting.store.perform { try $0.flush() }
-            try TestFiles.truncate(Self.file(in: setting.store), to: 900_000)
+            try TestFiles.truncate(setting.bodyFile(), to: 900_000)
             for source in ["miss", "hit"] {
                 let request = "GET / \(version)\r\nHost: example.org\r\nConnection: close\r\n\(range)\r\n"
                 let response = try await exchange(setting.port, request)
@@ -49,7 +42,7 @@ struct BodyFileTests {
         try await withGateway(transport: transport) { setting in
             try await #expect(exchange(setting.port, get("/")).body.count == content.count)
             try await setting.store.perform { try $0.flush() }
-            try TestFiles.truncate(Self.file(in: setting.store), to: 1 << 19)
+            try TestFiles.truncate(setting.bodyFile(), to: 1 << 19)
             let request = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
             for (field, reason) in [("close", "it met the damage"), (nil, "it is healed")] {
                 let client = try await RawClient.connect(to: setting.port)
@@ -72,7 +65,7 @@ struct BodyFileTests {
             try client.send(get("/"))
             await #expect(client.read(1) == 1)
             await setting.settles()
-            try TestFiles.truncate(Self.file(in: setting.store), to: 20_000_000)
+            try TestFiles.truncate(setting.bodyFile(), to: 20_000_000)
             let reader = Task { await client.read(Self.length * 2) }
             await setting.ticks { await setting.gateway.readCounters().openConnections == 0 }
             await #expect(reader.value < Self.length)

@@ -6,6 +6,7 @@ import LarderHTTP
 import LarderNIOTransport
 import NIOCore
 import Locks
+import SystemPackage
 import TestOrigin
 import TestSupport
 import Testing
@@ -25,6 +26,13 @@ struct Setting {
         try await waitWhile { try await store.perform { try $0.statistics().memoryTier.count } == 0 }
     }
 
+    /// The one file of a body in the store.
+    func bodyFile() throws -> FilePath {
+        let blobs = store.path.appending("blobs")
+        let names = TestFiles.tree(blobs).filter { !TestFiles.isDirectory(blobs.appending($0)) }
+        return blobs.appending(try #require(names.first))
+    }
+
     func connect() async throws -> RawClient { try await RawClient.connect(to: port) }
 }
 
@@ -32,6 +40,7 @@ struct Setting {
 /// verifies the store.
 func withGateway(
     transport: any Transport, storeMemory: ByteCount = .mebibytes(32), compression: Compression = .off,
+    encryption: EncryptionKey? = nil,
     _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
     caching: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Setting) async throws -> Void
 ) async throws {
@@ -39,6 +48,7 @@ func withGateway(
         configuration: .testing {
             $0.memoryLimit = storeMemory
             $0.compression = compression
+            if let encryption { $0.encryption = encryption }
         }
     ) { store in
         var cacheConfiguration = HTTPCacheConfiguration()

@@ -141,14 +141,17 @@ final class BodySeal: Sendable {
         var bytes = [UInt8](repeating: 0, count: headLength)
         let count = try bytes.withUnsafeMutableBytes { try FileSystem.read(file, into: $0, at: 0, path: nil) }
         guard count == headLength else { throw SealDamage(description: "its head is cut off") }
-        let seal = BodySeal(cipher, salt: Array(bytes[..<saltLength]))
         let isPartial = head.encoding == .partial
+        // Of one that is being written, each writer and reader has its own.
+        if !isPartial, let seal = cipher.seals.seal(bytes, of: head) { return seal }
+        let seal = BodySeal(cipher, salt: Array(bytes[..<saltLength]))
         let start = isPartial ? saltLength : saltLength + codeLength
         let message = isPartial ? message(head.digest) : message(head.digest, head.storedLength, head.encoding)
         guard
             HMAC<SHA256>.isValidAuthenticationCode(
                 bytes[start..<(start + codeLength)], authenticating: message, using: seal.codeKey)
         else { throw SealDamage(description: "its head is not that of the body") }
+        if !isPartial { cipher.seals.note(seal, bytes, of: head) }
         return seal
     }
 

@@ -8,6 +8,7 @@ final class StoreCipher: Sendable {
     /// Seals body files.
     private let fileKey: SymmetricKey
     private let fileNameKey: SymmetricKey
+    let seals = SealMemory()
     /// Shows which data key it is, and not what it is.
     let proof: [UInt8]
 

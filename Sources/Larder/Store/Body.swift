@@ -37,6 +37,11 @@ public struct Body: Sendable {
         length = ByteCount(body.length)
     }
 
+    /// True if it is in a file, and decrypted as it is read.
+    package var isEncrypted: Bool {
+        if case .sealed = storage { true } else { false }
+    }
+
     /// True if it is decrypted as it is read, or decompressed and long: not on a thread that must not wait.
     package var isDecodedLater: Bool {
         switch storage {

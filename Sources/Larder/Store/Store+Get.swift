@@ -61,20 +61,21 @@ extension Store {
     }
 
     /// As the synchronous `get`, for threads that must not wait for a disk: an event loop, the cooperative pool.
-    /// - Parameter leavesCompressed: true leaves a body that is stored compressed as it is, for callers that may send
-    ///   its `compressedForm`. Damage of it is an error of who reads it then, not a miss.
+    /// - Parameter decodesLater: true leaves a body that is compressed, or encrypted in a file, as it is stored, for
+    ///   callers that may not need all of it, or send its `compressedForm`. Its damage is an error when it is read
+    ///   then, not a miss.
     package func lookUp(
-        _ key: Key, includingExpired: Bool = false, leavesCompressed: Bool = false
+        _ key: Key, includingExpired: Bool = false, decodesLater: Bool = false
     ) throws -> Lookup {
         try requireOpen()
         var visibility = visibility(includingExpired)
-        visibility.leavesCompressed = leavesCompressed
+        visibility.decodesLater = decodesLater
         return try engine.lookups.lookup(key, visibility, mayWait: false)
     }
 
-    /// As the asynchronous `get`, expired or not, for callers that may send `compressedForm`: see `lookUp`.
+    /// As the asynchronous `get`, expired or not, of a body that may be decoded later: see `lookUp`.
     package func getToSend(_ key: Key) async throws -> Entry? {
-        switch try lookUp(key, includingExpired: true, leavesCompressed: true) {
+        switch try lookUp(key, includingExpired: true, decodesLater: true) {
         case .hit(let entry): entry
         case .miss: nil
         case .due: try await get(key, includingExpired: true)

@@ -22,7 +22,16 @@ struct Answering: Sendable {
         guard let found = lookup.findAtOnce(primary, question.search, for: question.subject) else {
             return .init(answer: .load(LoadRequest(undecided: question)))
         }
-        return try answer(question, found)
+        let result = try answer(question, found)
+        guard lookup.isEncrypted, case .response(var response) = result.answer, response.body.isDecryptedFirst else {
+            return result
+        }
+        // Damage is for a load to find, which may wait.
+        guard response.body.isDecryptedAtOnce, let body = try? response.body.decrypted() else {
+            return .init(answer: .load(LoadRequest(undecided: question)))
+        }
+        response.body = body
+        return LocalResult(answer: .response(response), refresh: result.refresh)
     }
 
     /// As above, waiting on the calling thread.
@@ -42,7 +51,17 @@ struct Answering: Sendable {
         if question.needsStored, let primary = question.primary {
             found = await lookup.find(primary, question.search, for: question.subject)
         }
-        return try answer(question, found)
+        let result = try answer(question, found)
+        guard lookup.isEncrypted, case .response(var response) = result.answer, response.body.isDecryptedFirst else {
+            return result
+        }
+        do {
+            response.body = try await response.body.decrypted()
+            return LocalResult(answer: .response(response), refresh: result.refresh)
+        } catch {
+            guard let primary = question.primary else { return result }
+            return try answer(question, await lookup.findDecrypted(primary, question.search, for: question.subject))
+        }
     }
 
     private func answer(

@@ -18,6 +18,9 @@ final class Lookup: Sendable {
         self.watch = watch
     }
 
+    /// Whether the store is.
+    var isEncrypted: Bool { responses.store.isEncrypted }
+
     /// The variations of a path have become these.
     func note(_ listed: [URLVariation], of scope: SearchScope) { variations.note(listed, of: scope) }
 
@@ -53,6 +56,13 @@ final class Lookup: Sendable {
         } list: { scope in
             try responses.variationsWaiting(scope)
         } ?? []
+    }
+
+    /// As above, on a thread that may wait: bodies that `find` leaves encrypted are decrypted, and damaged ones missed.
+    func findDecrypted(
+        _ primary: String, _ scope: SearchScope?, for request: HTTPRequest
+    ) async -> [ResponseStore.Found] {
+        (try? await responses.store.performShort { [self] in findWaiting(primary, scope, for: request) }) ?? []
     }
 
     /// As above; nil where it would take waiting.

@@ -10,7 +10,7 @@ package struct PlainHit {
         case bytes(UnsafeRawBufferPointer)
         /// In memory: the value that was made of the content.
         case held(any Sendable, Digest)
-        /// In a file.
+        /// In a file, perhaps encrypted.
         case stored(Body, Digest)
     }
 
@@ -69,11 +69,11 @@ struct PlainHitLookup: Sendable {
         }
         if isHeld == true { return true }
         // What only waiting can tell, the long way does.
-        guard let lookup = try? store.lookUp(key, includingExpired: true, leavesCompressed: true) else {
+        guard let lookup = try? store.lookUp(key, includingExpired: true, decodesLater: true) else {
             return true
         }
         if case .miss = lookup { return false }
-        guard case .hit(let entry) = lookup, entry.body.compressedForm == nil, !entry.body.isDecodedLater else {
+        guard case .hit(let entry) = lookup, entry.body.compressedForm == nil else {
             return true
         }
         entry.metadata.withUnsafeBytes { metadata in

@@ -123,7 +123,7 @@ extension ResponseStore {
                 }
             }
             switch try kind == .table
-                ? store.peekAtOnce(key) : store.lookUp(key, includingExpired: true, leavesCompressed: true)
+                ? store.peekAtOnce(key) : store.lookUp(key, includingExpired: true, decodesLater: true)
             {
             case .hit(let entry): search.take(.entry(entry), of: key)
             case .miss: search.take(nil, of: key)

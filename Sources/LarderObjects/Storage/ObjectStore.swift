@@ -113,8 +113,8 @@ package struct ObjectStore: Sendable {
             hit(.held(content.value, content.digest), content.length)
         }
         if isHeld { return isPlain }
-        guard case .hit(let entry) = try store.lookUp(key), entry.metadata.isEmpty,
-            !entry.body.isDecodedLater
+        guard case .hit(let entry) = try store.lookUp(key, decodesLater: true), entry.metadata.isEmpty,
+            entry.body.compressedForm == nil
         else { return false }
         hit(.stored(entry.body, entry.digest), entry.body.length.bytes)
         return true

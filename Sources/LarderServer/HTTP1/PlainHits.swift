@@ -59,8 +59,9 @@ struct PlainHits {
         return answer
     }
 
-    /// Writes a head, and the content where that is in memory.
-    private func begin(_ record: RequestRecord, _ hit: ServiceHit) -> Answer {
+    /// Writes a head, and the content where that is in memory. Nil, having written nothing, for content that has to be
+    /// decrypted: not on an event loop. From the second time on, that is made ready in memory, too.
+    private func begin(_ record: RequestRecord, _ hit: ServiceHit) -> Answer? {
         switch hit.content {
         case .bytes(let bytes):
             writeHead(hit, roomFor: bytes.count)
@@ -70,6 +71,10 @@ struct PlainHits {
             writeHead(hit, roomFor: 0)
             return Answer(record: record, content: (value as? ByteBuffer).map { .shared($0, digest) })
         case .stored(let body, _):
+            if body.isEncrypted {
+                SharedBody.note(body)
+                return nil
+            }
             writeHead(hit, roomFor: 0)
             return Answer(record: record, content: .file(body))
         }

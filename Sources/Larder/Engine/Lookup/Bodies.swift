@@ -21,9 +21,9 @@ final class Bodies: EnginePart {
     /// - Parameters:
     ///   - isDiscarded: true also searches `trash/`.
     ///   - mayWait: false leaves damage to the next lookup, as recording it waits for the disk.
-    ///   - leavesCompressed: true leaves a short body compressed, too.
+    ///   - decodesLater: true leaves a short body, too, compressed or encrypted until it is read.
     func open(
-        _ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool, mayWait: Bool = true, leavesCompressed: Bool = false
+        _ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool, mayWait: Bool = true, decodesLater: Bool = false
     ) throws -> Body? {
         let isForTier = tier.holds(head.length)
         if isForTier, let bytes = tier.bytes(of: head.digest) { return Body(bytes) }
@@ -56,13 +56,12 @@ final class Bodies: EnginePart {
         guard let stored = try stored(file, at: head.encoding == .gzip ? own : place, head, blob, mayWait: mayWait)
         else { return nil }
         guard head.encoding == .gzip else {
-            if files.cipher == nil || head.length > Self.longestDecoded { return stored }
+            if files.cipher == nil || decodesLater || head.length > Self.longestDecoded { return stored }
             return try decoded(stored, mayWait: mayWait)
         }
         let member = stored
         let body = body(of: member, heldAt: place, head, blob)
-        if leavesCompressed || head.length > Self.longestDecoded { return body }
-        return try decoded(body, mayWait: mayWait)
+        return decodesLater || head.length > Self.longestDecoded ? body : try decoded(body, mayWait: mayWait)
     }
 
     /// The body in memory; nil if it is damaged, or that is not to be waited for.

@@ -91,8 +91,8 @@ final class Lookups: EnginePart {
         var isCounted = true
         /// False for a look that does not count as a use of the entry.
         var isAccess = true
-        /// True for a caller that may send a compressed body as it is stored.
-        var leavesCompressed = false
+        /// True for a caller that may not need all bytes of a body, or sends it compressed: it is left as it is stored.
+        var decodesLater = false
     }
 
     /// What a lookup in the index found, before a file is opened.
@@ -166,7 +166,7 @@ final class Lookups: EnginePart {
                 let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
                 if let body = try bodies.open(
                     head, blob, isDiscarded: isDiscarded, mayWait: mayWait,
-                    leavesCompressed: visibility.leavesCompressed)
+                    decodesLater: visibility.decodesLater)
                 {
                     noteHit(stamp: record.stamp, length: head.length, use: use, visibility)
                     return .hit(Entry(key: key, body: body, source: .index(record: record, head: head)))
@@ -194,7 +194,7 @@ final class Lookups: EnginePart {
         guard let head = BlobRecord(blobBytes), head.isComplete, view.fits(blobBytes) else { return .damaged }
         guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
         let body: Body
-        if head.encoding == .gzip, visibility.leavesCompressed, !bodies.isVerifying {
+        if head.encoding == .gzip, visibility.decodesLater, !bodies.isVerifying {
             body = bodies.body(of: Body(Array(BlobRecord.inlineBytes(blobBytes))), head, view.blob)
         } else {
             guard let bytes = try bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
