@@ -177,14 +177,18 @@
                         }
                         #expect(reads.withLock { $0 } == 0)
                         var plainHits = 0
-                        cache.withPlainHit(Key(Fixture.url), HeldKind<Int>()) { _ in plainHits += 1 }
+                        cache.withPlainHit(Key(Fixture.url), PlainQuestion(), HeldKind<Int>(), values: { _ in nil }) {
+                            _ in plainHits += 1
+                        }
                         #expect(plainHits == 0 && reads.withLock { $0 } == 0)
                         let response = try await cache.load(pending, body: nil, onInformational: nil)
                         #expect(response.source == .hit)
                         try await #expect(response.body.bytes() == body(100_000, 1))
                         #expect(reads.withLock { $0 } > 0)
                         // Once is enough.
-                        cache.withPlainHit(Key(Fixture.url), HeldKind<Int>()) { _ in plainHits += 1 }
+                        cache.withPlainHit(Key(Fixture.url), PlainQuestion(), HeldKind<Int>(), values: { _ in nil }) {
+                            _ in plainHits += 1
+                        }
                         #expect(plainHits == 1)
                     }
                 }

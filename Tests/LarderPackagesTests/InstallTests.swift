@@ -25,7 +25,10 @@ import Testing
             // A hit like any other. Nothing is stored under URLs.
             #expect(try setting.keys().isEmpty)
             var plain = false
-            setting.cache.withPlainHit("http://a.example/index.html", HeldKind<Int>()) { _ in plain = true }
+            let question = PlainQuestion()
+            setting.cache.withPlainHit(
+                "http://a.example/index.html", question, HeldKind<Int>(), values: { _ in nil }
+            ) { _ in plain = true }
             #expect(plain)
             // Stale by now.
             setting.clock.advance(by: .seconds(100_000))

@@ -58,6 +58,27 @@ public struct SelectingFields: Sendable, Hashable {
         return bytes
     }
 
+    /// The names in ``encoded``; nil for any other bytes.
+    package static func names(encoded bytes: UnsafeRawBufferPointer) -> [String]? {
+        var names: [String] = []
+        var index = 0
+        func part() -> Range<Int>? {
+            guard bytes.count - index >= 4 else { return nil }
+            let length = Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self)))
+            index += 4
+            guard length <= bytes.count - index else { return nil }
+            index += length
+            return index - length..<index
+        }
+        while index < bytes.count {
+            guard let name = part(), index < bytes.count else { return nil }
+            index += 1
+            guard part() != nil else { return nil }
+            names.append(String(decoding: UnsafeRawBufferPointer(rebasing: bytes[name]), as: UTF8.self))
+        }
+        return names
+    }
+
     /// Reads ``encoded``; nil for any other bytes.
     ///
     /// - Parameter bytes: the result of ``encoded``.

@@ -7,19 +7,27 @@ extension CacheRules {
     /// `If-None-Match` has precedence over `If-Modified-Since`; without `Last-Modified` the date of the response is
     /// compared. Preconditions apply to responses with a status of 2xx only (RFC 9110 section 13.2.1).
     func isNotModified(_ request: HTTPRequest, facts: RequestFacts, stored: StoredResponse, now: Instant) -> Bool {
-        guard facts.hasIfNoneMatch || facts.hasIfModifiedSince, (200...299).contains(stored.head.status.code),
-            allowsReuse(request.method)
-        else { return false }
-        if facts.hasIfNoneMatch {
-            guard let value = request.headerFields.combined(.ifNoneMatch) else { return false }
-            if FieldBytes.trimmed(value[...]).elementsEqual([UInt8(ascii: "*")]) { return true }
-            guard let tag = stored.entityTag else { return false }
-            return EntityTag.list(value).contains { $0.matchesWeakly(tag) }
+        guard facts.hasIfNoneMatch || facts.hasIfModifiedSince, allowsReuse(request.method) else { return false }
+        return isNotModified(
+            ifNoneMatch: facts.hasIfNoneMatch ? request.headerFields.combined(.ifNoneMatch) : nil,
+            ifModifiedSince: facts.hasIfModifiedSince ? request.headerFields.single(.ifModifiedSince) : nil,
+            status: stored.head.status.code, tag: stored.entityTag, policy: stored.policy, now: now)
+    }
+
+    /// The same, from the values of the fields.
+    func isNotModified(
+        ifNoneMatch: [UInt8]?, ifModifiedSince: [UInt8]?, status: Int, tag: @autoclosure () -> EntityTag?,
+        policy: StoredPolicy, now: Instant
+    ) -> Bool {
+        guard (200...299).contains(status) else { return false }
+        if let ifNoneMatch {
+            if FieldBytes.trimmed(ifNoneMatch[...]).elementsEqual([UInt8(ascii: "*")]) { return true }
+            guard let tag = tag() else { return false }
+            return EntityTag.list(ifNoneMatch).contains { $0.matchesWeakly(tag) }
         }
-        guard let value = request.headerFields.single(.ifModifiedSince), let since = HTTPDate.parse(value, now: now)
-        else { return false }
+        guard let ifModifiedSince, let since = HTTPDate.parse(ifModifiedSince, now: now) else { return false }
         // The parsed policy has Date, or the time of the response, for the case without Last-Modified.
-        let modified = stored.policy.flags.contains(.hasLastModified) ? stored.policy.lastModified : stored.policy.date
+        let modified = policy.flags.contains(.hasLastModified) ? policy.lastModified : policy.date
         return modified.seconds <= since.seconds
     }
 

@@ -23,27 +23,32 @@ extension CacheRules {
         let whole: RangeAnswer = stored.body.isComplete ? .whole : .missing
         guard facts.hasRange, request.method == .get, stored.head.status.code == 200 else { return whole }
         guard let value = request.headerFields.single(.range) else { return whole }
+        return rangeAnswer(value, body: stored.body) {
+            allowsRange(request, facts: facts, stored: stored, now: now)
+        }
+    }
+
+    /// The same, from the value of the field, for GET and a response with the status 200.
+    /// - Parameter isAllowed: what `If-Range` says.
+    func rangeAnswer(_ value: [UInt8], body: BodyExtent, isAllowed: () -> Bool = { true }) -> RangeAnswer {
+        let whole: RangeAnswer = body.isComplete ? .whole : .missing
         let field: RangeField
         switch RangeField.parse(value) {
         case .otherUnit: return .otherUnit
         case .invalid: return whole
         case .bytes(let parsed): field = parsed
         }
-        guard allowsRange(request, facts: facts, stored: stored, now: now),
-            field.specifications.count <= max(1, options.maximumRanges)
-        else {
-            return whole
-        }
-        guard let total = stored.body.total else {
+        guard isAllowed(), field.specifications.count <= max(1, options.maximumRanges) else { return whole }
+        guard let total = body.total else {
             // Only positions that the request itself states can be found in a part of unknown total length.
-            guard let range = field.explicitRange, stored.body.available.contains(range) else { return .missing }
+            guard let range = field.explicitRange, body.available.contains(range) else { return .missing }
             return .ranges([range], total: nil)
         }
         if field.asksForNothing(of: total) { return whole }
         let ranges = field.resolved(length: total)
         guard !ranges.isEmpty else { return .unsatisfiable(total: total) }
-        guard ranges.allSatisfy({ stored.body.available.contains($0) }) else { return .missing }
-        guard let merged = Self.merged(ranges, of: stored.body.available) else { return whole }
+        guard ranges.allSatisfy({ body.available.contains($0) }) else { return .missing }
+        guard let merged = Self.merged(ranges, of: body.available) else { return whole }
         return .ranges(merged, total: total)
     }
 

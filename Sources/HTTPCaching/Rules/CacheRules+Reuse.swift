@@ -41,7 +41,7 @@ extension CacheRules {
 
         let isFresh = chosen.policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds)
         let needsValidation = chosen.isInvalidated || chosen.policy.flags.contains(.noCache)
-        if isFresh && !needsValidation && isAcceptable(chosen, request: facts.directives, now: now) {
+        if isFresh && !needsValidation && isAcceptable(chosen.policy, request: facts.directives, now: now) {
             if let served = serve(request, facts: facts, stored: chosen, index: selected, now: now) {
                 return .serve(served)
             }
@@ -176,13 +176,13 @@ extension CacheRules {
 
     /// Sections 5.2.1.1 to 5.2.1.4: whether the request accepts a fresh response. A reload (`max-age=0`) does not
     /// validate an `immutable` one (RFC 8246 section 2), `no-cache` does.
-    private func isAcceptable(_ stored: StoredResponse, request: RequestDirectives, now: Instant) -> Bool {
-        let age = stored.policy.ageMilliseconds(at: now)
+    func isAcceptable(_ policy: StoredPolicy, request: RequestDirectives, now: Instant) -> Bool {
+        let age = policy.ageMilliseconds(at: now)
         let isYoungEnough = request.maxAge.map { age <= $0.secondsAsMilliseconds } ?? true
-        let isReloadOfImmutable = request.maxAge == 0 && stored.policy.flags.contains(.immutable)
+        let isReloadOfImmutable = request.maxAge == 0 && policy.flags.contains(.immutable)
         let staysFreshLongEnough =
             request.minFresh.map {
-                stored.policy.lifetimeMilliseconds.subtractingSaturating(age) >= $0.secondsAsMilliseconds
+                policy.lifetimeMilliseconds.subtractingSaturating(age) >= $0.secondsAsMilliseconds
             } ?? true
         return !request.noCache && (isYoungEnough || isReloadOfImmutable) && staysFreshLongEnough
     }

@@ -33,11 +33,14 @@ extension CacheRules {
     /// RFC 9110 section 15.4.5: everything that guides caches stays, metadata of the representation is removed.
     private static func makeNotModified(_ head: inout HTTPResponse) {
         head.status = .notModified
-        for name: HTTPField.Name in [.contentType, .contentEncoding, .contentLanguage, .contentLength, .contentRange] {
-            head.headerFields.remove(name)
-        }
+        for name in missingFromNotModified { head.headerFields.remove(name) }
         if head.headerFields.contains(.eTag) { head.headerFields.remove(.lastModified) }
     }
+
+    /// And `Last-Modified`, beside an entity tag.
+    static let missingFromNotModified: [HTTPField.Name] = [
+        .contentType, .contentEncoding, .contentLanguage, .contentLength, .contentRange,
+    ]
 
     /// RFC 9110 section 15.3.7: 206 with one range, or several as multipart.
     private func makePartial(

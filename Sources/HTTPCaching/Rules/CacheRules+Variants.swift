@@ -11,24 +11,48 @@ extension CacheRules {
     ///   - request: the fields of the request.
     /// - Returns: a subset of `variants`, in their order.
     public func variantsToLookUp(_ variants: [SelectingFields], for request: HTTPFields) -> [SelectingFields] {
-        // Nearly always all name the same fields, whose normalisation costs more than all the rest.
-        var asked: [[String]: SelectingFields] = [:]
-        func wanted(_ variant: SelectingFields) -> SelectingFields {
-            let names = variant.fields.map(\.name)
-            if let known = asked[names] { return known }
-            let made = SelectingFields(
-                fields: names.map { .init(name: $0, value: SelectingValue.normalized(name: $0, in: request)) })
-            asked[names] = made
-            return made
-        }
-        let exact = variants.filter { wanted($0) == $0 }
+        var asked = AskedFields { SelectingValue.normalized(name: $0, in: request) }
+        let exact = variants.filter { asked.select($0) }
         guard exact.isEmpty, options.selectsByContentLanguage, SelectingValue.preferredLanguage(request) != nil else {
             return exact
         }
         return variants.filter { variant in
-            let wanted = wanted(variant)
+            let wanted = asked.wanted(variant)
             return variant.fields.contains { $0.name == "accept-language" }
                 && zip(variant.fields, wanted.fields).allSatisfy { $0.name == "accept-language" || $0 == $1 }
         }
     }
+
+    /// The only secondary key that matches a request in all fields; nil if there is none, or there are several.
+    ///
+    /// - Parameters:
+    ///   - variants: as above.
+    ///   - values: the values of all lines with a name, joined by commas; nil if there is none.
+    package func onlyVariant(_ variants: [SelectingFields], values: (String) -> [UInt8]?) -> SelectingFields? {
+        withoutActuallyEscaping(values) { values in
+            var asked = AskedFields { name in values(name).map { SelectingValue.normalized(name: name, $0) } }
+            let exact = variants.filter { asked.select($0) }
+            return exact.count == 1 ? exact[0] : nil
+        }
+    }
+}
+
+/// The secondary keys that a request would have. Nearly always all variants name the same fields, whose normalisation
+/// costs more than all the rest.
+private struct AskedFields {
+    let normalized: (String) -> [UInt8]?
+    private var known: [[String]: SelectingFields] = [:]
+
+    init(normalized: @escaping (String) -> [UInt8]?) { self.normalized = normalized }
+
+    /// The key with the names of a variant's.
+    mutating func wanted(_ variant: SelectingFields) -> SelectingFields {
+        let names = variant.fields.map(\.name)
+        if let known = known[names] { return known }
+        let made = SelectingFields(fields: names.map { .init(name: $0, value: normalized($0)) })
+        known[names] = made
+        return made
+    }
+
+    mutating func select(_ variant: SelectingFields) -> Bool { wanted(variant) == variant }
 }

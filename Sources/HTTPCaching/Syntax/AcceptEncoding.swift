@@ -11,7 +11,12 @@ extension CacheRules {
     /// - Returns: nil if the field cannot be folded without changing the meaning of the request: it refuses `identity`,
     ///   or a member is broken.
     public static func foldedAcceptEncoding(_ fields: HTTPFields, to codings: [String]) -> String? {
-        guard let value = fields.combined(.acceptEncoding) else { return "identity" }
+        foldedAcceptEncoding(fields.combined(.acceptEncoding), to: codings)
+    }
+
+    /// The same, from the values of all lines joined by commas.
+    package static func foldedAcceptEncoding(_ value: [UInt8]?, to codings: [String]) -> String? {
+        guard let value else { return "identity" }
         var weights: [[UInt8]: Int] = [:]
         for member in FieldBytes.members(value) {
             guard let (name, weight) = SelectingValue.split(FieldBytes.lowercased(member)) else { return nil }

@@ -51,7 +51,7 @@ extension HTTPFields {
 }
 
 /// Byte-level pieces of the grammar of RFC 9110 section 5.6. All functions are total.
-enum FieldBytes {
+package enum FieldBytes {
     static let comma = UInt8(ascii: ",")
     static let semicolon = UInt8(ascii: ";")
     static let quote = UInt8(ascii: "\"")
@@ -76,7 +76,14 @@ enum FieldBytes {
 
     static func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
-    static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] { bytes.map { lowercased($0) } }
+    package static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] { bytes.map { lowercased($0) } }
+
+    /// Whether a name is another one, which is in lower case.
+    package static func areSame(_ name: UnsafeRawBufferPointer, _ other: [UInt8]) -> Bool {
+        guard name.count == other.count else { return false }
+        for index in other.indices where lowercased(name[index]) != other[index] { return false }
+        return true
+    }
 
     static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var slice = bytes
@@ -87,7 +94,7 @@ enum FieldBytes {
 
     /// The members of a list (section 5.6.1), trimmed, empty ones left out. Commas inside quoted strings do not
     /// separate; a quote that is never closed reaches to the end.
-    static func members(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+    package static func members(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         var members: [ArraySlice<UInt8>] = []
         var start = 0
         var index = 0

@@ -19,7 +19,11 @@ enum SelectingValue {
         for field in request where field.name.canonicalName == name {
             lines = lines.map { $0 + [FieldBytes.comma] + field.bytes } ?? field.bytes
         }
-        guard let value = lines else { return nil }
+        return lines.map { normalized(name: name, $0) }
+    }
+
+    /// The same, from the values of all lines joined by commas.
+    static func normalized(name: String, _ value: [UInt8]) -> [UInt8] {
         if secrets.contains(name) { return Array("sha-256:".utf8) + SHA256.hash(data: value) }
         var members = FieldBytes.members(value).map { Array($0) }
         switch name {

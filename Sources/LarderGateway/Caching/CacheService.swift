@@ -86,16 +86,17 @@ final class CacheService: HTTPService {
                 return OwnAnswer(400, "This is a proxy: the target of a request must be a whole URL.")
             }
         }
-        if hasBeenHere(request.headerFields) {
+        if request.headerFields.contains(.via), hasBeenHere(request.headerFields[values: .via]) {
             return OwnAnswer(508, "The request has passed this gateway before: its origin leads back to it.")
         }
         return countDown(&request)
     }
 
     /// RFC 9110 section 7.6.3: "A proxy can use Via to detect loops".
-    private func hasBeenHere(_ fields: HTTPFields) -> Bool {
-        guard let pseudonym, fields.contains(.via) else { return false }
-        return fields[values: .via].contains { value in
+    /// - Parameter via: the values of `Via`.
+    func hasBeenHere(_ via: [String]) -> Bool {
+        guard let pseudonym else { return false }
+        return via.contains { value in
             value.split(separator: ",").contains { member in
                 let words = member.split(whereSeparator: { $0 == " " || $0 == "\t" })
                 return words.count >= 2 && words[1] == pseudonym

@@ -35,7 +35,7 @@ enum StoredCoding {
     }
 
     /// Fields that say something of the bytes of the body: RFC 9530, RFC 3230, RFC 1864.
-    private static let forbidden: [HTTPField.Name] =
+    static let forbidden: [HTTPField.Name] =
         [.contentEncoding] + ["Content-Digest", "Repr-Digest", "Digest", "Content-MD5"].compactMap { .init($0) }
 
     private static func accepts(_ request: HTTPRequest) -> Bool {
@@ -60,8 +60,6 @@ enum StoredCoding {
     }
 
     private static func members(_ values: [String]) -> [String] {
-        values.flatMap { $0.split(separator: ",") }.map { member in
-            String(member.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
-        }
+        values.flatMap { FieldBytes.members(Array($0.utf8)) }.map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -1,51 +1,39 @@
 import HTTPCaching
 import Larder
 
-/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid only inside the call that receives
-/// it.
-package struct PlainHit {
-    /// The place of the bytes of the content.
-    package enum Content {
-        /// In the store's mapping.
-        case bytes(UnsafeRawBufferPointer)
-        /// In memory: the value that was made of the content.
-        case held(any Sendable, Digest)
-        /// In a file, perhaps encrypted.
-        case stored(Body, Digest)
-    }
-
-    /// The status code.
-    package let status: Int
-    /// The stored fields in the form for the connection: `name: value` and CR LF for each, without `Age`.
-    package let fields: UnsafeRawBufferPointer
-    /// True if ``fields`` has a `Content-Length`.
-    package let hasContentLength: Bool
-    /// The age for the `Age` field, in seconds.
-    package let ageSeconds: Int64
-    /// Seconds of freshness left.
-    package let freshSeconds: Int64
-    /// The content.
-    package let content: Content
-    /// The length of the content, in bytes.
-    package let length: Int64
-}
-
 /// Finds plain hits.
 struct PlainHitLookup: Sendable {
     private let context: CacheContext
     private let store: Store
     private let packages: StoredPackages
+    private let variants: VariantMemory
 
     init(_ context: CacheContext, _ responses: ResponseStore) {
         self.context = context
         store = responses.store
         packages = responses.packages
+        variants = VariantMemory(context.rules)
     }
 
-    /// See ``HTTPCache/withPlainHit(_:_:_:)``.
-    func visit(_ key: Key, _ kind: HeldKind<some Sendable>, _ body: (PlainHit) -> Void) {
+    /// See ``HTTPCache/withPlainHit(_:_:_:values:_:)``.
+    func visit(
+        _ key: Key, _ question: PlainQuestion, _ kind: HeldKind<some Sendable>, values: (String) -> [UInt8]?,
+        _ body: (PlainHit) -> Void
+    ) {
         guard context.isPlain.load(ordering: .relaxed), !packages.isSuperseding.load(ordering: .relaxed) else { return }
-        if visitEntry(key, kind, body) || !packages.arePresent.load(ordering: .relaxed) { return }
+        var selected: VariantMemory.Selected?
+        let isFound = visitEntry(key, kind) { metadata, content, length in
+            if !answer(question, metadata, content, length: length, body) {
+                selected = variants.selected(metadata, values)
+            }
+        }
+        if let selected {
+            _ = visitEntry(selected.key(key), kind) { metadata, content, length in
+                _ = answer(question, metadata, content, length: length, selecting: selected.selecting, body)
+            }
+            return
+        }
+        if isFound || !packages.arePresent.load(ordering: .relaxed) { return }
         // Where several packages have the URL, the rules choose.
         guard case .hit(let table) = try? store.peekAtOnce(packages.key),
             let members = try? packages.table(table).members(key.text), members.count == 1,
@@ -54,67 +42,124 @@ struct PlainHitLookup: Sendable {
         if row.isWhole {
             guard case .hit = try? store.lookUp(PackageKeys.owner(row.generation)) else { return }
         }
-        _ = visitEntry(member, kind, body)
+        _ = visitEntry(member, kind) { metadata, content, length in
+            _ = answer(question, metadata, content, length: length, body)
+        }
     }
 
     /// False if there is no entry. An error of the store counts as one: the long way asks again, and tells of it.
-    private func visitEntry(_ key: Key, _ kind: HeldKind<some Sendable>, _ body: (PlainHit) -> Void) -> Bool {
+    private func visitEntry(
+        _ key: Key, _ kind: HeldKind<some Sendable>,
+        _ body: (_ metadata: UnsafeRawBufferPointer, PlainHit.Content, _ length: Int64) -> Void
+    ) -> Bool {
         let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
-            if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
+            body(metadata, .bytes(bytes), Int64(bytes.count))
         }
         if isInline == true { return true }
         let isHeld = try? store.visitHeld(key, includingExpired: true, kind) { metadata, content in
-            let held = PlainHit.Content.held(content.value, content.digest)
-            if let hit = plainHit(metadata, held, length: content.length) { body(hit) }
+            body(metadata, .held(content.value, content.digest), content.length)
         }
         if isHeld == true { return true }
         // What only waiting can tell, the long way does.
-        guard let lookup = try? store.lookUp(key, includingExpired: true, decodesLater: true) else {
+        guard let lookup = try? store.lookUp(key, includingExpired: true, decodesLater: true) else { return true }
+        switch lookup {
+        case .miss: return false
+        case .due: return true
+        case .hit(let entry):
+            entry.metadata.withUnsafeBytes {
+                body($0, .stored(entry.body, entry.digest), entry.body.length.bytes)
+            }
             return true
         }
-        if case .miss = lookup { return false }
-        guard case .hit(let entry) = lookup, entry.body.compressedForm == nil else {
-            return true
-        }
-        entry.metadata.withUnsafeBytes { metadata in
-            let content = PlainHit.Content.stored(entry.body, entry.digest)
-            if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }
-        }
-        return true
     }
 
-    private func plainHit(_ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64) -> PlainHit? {
+    /// False, without running `body`, where the long way has to be taken.
+    /// - Parameter selecting: the secondary key that the response has to have, encoded.
+    private func answer(
+        _ question: PlainQuestion, _ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64,
+        selecting: [UInt8] = [], _ body: (PlainHit) -> Void
+    ) -> Bool {
         let now = context.now
         guard let layout = StoredRecord.Layout(metadata), layout.isPlain,
+            layout.selecting.count == selecting.count,
+            selecting.isEmpty || metadata[layout.selecting].elementsEqual(selecting),
             layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == length,
             let policy = StoredPolicy(
                 encoded: UnsafeRawBufferPointer(rebasing: metadata[40..<StoredRecord.fixedLength])),
             let age = context.rules.plainHitAge(policy: policy, now: now)
-        else { return nil }
-        return PlainHit(
-            status: layout.status, fields: UnsafeRawBufferPointer(rebasing: metadata[layout.fields]),
-            hasContentLength: layout.hasContentLength, ageSeconds: age,
-            freshSeconds: (policy.lifetimeMilliseconds - policy.ageMilliseconds(at: now)) / 1_000, content: content,
-            length: length)
+        else { return false }
+        let fields = UnsafeRawBufferPointer(rebasing: metadata[layout.fields])
+        let fresh = (policy.lifetimeMilliseconds - policy.ageMilliseconds(at: now)) / 1_000
+        func hit(
+            _ status: Int, _ fields: UnsafeRawBufferPointer, _ missingLength: Int64?, _ content: PlainHit.Content,
+            _ range: Range<Int64>
+        ) -> PlainHit {
+            PlainHit(
+                status: status, fields: fields, missingLength: missingLength, ageSeconds: age, freshSeconds: fresh,
+                content: content, range: range)
+        }
+        let missingLength = layout.hasContentLength ? nil : length
+        if question.isUnconditional {
+            body(hit(layout.status, fields, missingLength, content, 0..<length))
+            return true
+        }
+        // Who sends the compressed form has to say so of it in such answers, too: the long way does.
+        if case .stored(let body, _) = content, body.compressedForm != nil { return false }
+        let tag = FieldLines.find("etag", in: fields)
+        let answer = context.rules.hit(
+            question.conditions, isHead: question.isHead, policy: policy, status: layout.status, length: length,
+            tag: tag.count == 1 ? tag.0.map { Array($0) } : nil, now: now)
+        switch answer {
+        case nil: return false
+        case .whole where question.isHead: body(hit(layout.status, fields, missingLength, .none, 0..<0))
+        case .whole: body(hit(layout.status, fields, missingLength, content, 0..<length))
+        case .notModified:
+            Self.left(of: fields, in: .notModified, hasTag: tag.count > 0).withUnsafeBytes {
+                body(hit(304, $0, nil, .none, 0..<0))
+            }
+        case .range(let range):
+            var left = Self.left(of: fields, in: .range(range), hasTag: tag.count > 0)
+            left += "Content-Range: \(CacheRules.contentRange(range, of: length))\r\n".utf8
+            left.withUnsafeBytes { body(hit(206, $0, Int64(range.count), content, range)) }
+        }
+        return true
+    }
+
+    /// The fields of a stored response that are in an answer, too.
+    private static func left(
+        of fields: UnsafeRawBufferPointer, in answer: CacheRules.HitAnswer, hasTag: Bool
+    ) -> [UInt8] {
+        var left: [UInt8] = []
+        left.reserveCapacity(fields.count + 64)
+        for line in FieldLines(fields) where !CacheRules.leavesOut(line.name, of: answer, hasTag: hasTag) {
+            left.append(contentsOf: line.whole)
+        }
+        return left
     }
 }
 
 extension HTTPCache {
-    /// True if ``withPlainHit(_:_:_:)`` can find anything: the default key is the URL, and no other part of the
-    /// configuration takes part in the answer.
+    /// True if ``withPlainHit(_:_:_:values:_:)`` can find anything: the default key is the URL, and no other part of
+    /// the configuration takes part in the answer.
     package var hasPlainHits: Bool {
         configuration.keyPolicy.isDefault && configuration.authorization == nil
             && context.isPlain.load(ordering: .relaxed)
     }
 
-    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does
-    /// not run it if no answer can be sent unchanged: then call ``answer(_:hasContent:)``.
+    /// Runs `body` on the answer to a request with GET or HEAD, if one stored response gives it; does not run it if it
+    /// takes more to find that out: then call ``answer(_:hasContent:)``.
     ///
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
+    ///   - question: what else the answer depends on.
     ///   - kind: what the caller may have made of content that is in a file.
+    ///   - values: gives the values of all lines with a name, which is in lower case, joined by commas; nil if there is
+    ///     none.
     ///   - body: copies the bytes it needs, and must return quickly.
-    package func withPlainHit(_ key: Key, _ kind: HeldKind<some Sendable>, _ body: (PlainHit) -> Void) {
-        plainHits.visit(key, kind, body)
+    package func withPlainHit(
+        _ key: Key, _ question: PlainQuestion, _ kind: HeldKind<some Sendable>, values: (String) -> [UInt8]?,
+        _ body: (PlainHit) -> Void
+    ) {
+        plainHits.visit(key, question, kind, values: values, body)
     }
 }

@@ -151,10 +151,10 @@ struct StoredRecord: Hashable {
         let fields: Range<Int>
         let parts: Range<Int>
 
-        /// Whether the response can be sent unchanged to every client that may have it: complete, not invalidated, for
-        /// GET, not varying, and with an `Age` still to be added.
+        /// Whether the response can be sent unchanged to every client that selects it: complete, not invalidated, for
+        /// GET, and with an `Age` still to be added.
         var isPlain: Bool {
-            flags & ~(Flag.contentLength | Flag.revised) == Flag.complete && method.isEmpty && selecting.isEmpty
+            flags & ~(Flag.contentLength | Flag.revised) == Flag.complete && method.isEmpty
         }
         var hasContentLength: Bool { flags & Flag.contentLength != 0 }
 

@@ -63,7 +63,20 @@ struct VariantIndex: Hashable {
     /// The key of a variant: the primary key, ` vary=` and the first half of the SHA-256 of the secondary key. No URI
     /// has a space.
     static func key(_ primary: String, _ variant: SelectingFields) -> Key {
-        Key(primary + separator + String(Digest.of(variant.encoded).description.prefix(digits)))
+        Key(bytes: Array(primary.utf8) + suffix(of: variant))
+    }
+
+    /// What follows the primary key in that of a variant.
+    static func suffix(of variant: SelectingFields) -> [UInt8] {
+        Array((separator + String(Digest.of(variant.encoded).description.prefix(digits))).utf8)
+    }
+
+    /// The names of the fields that select the first variant; nil where there is none, and for other bytes.
+    static func names(_ bytes: UnsafeRawBufferPointer) -> [String]? {
+        guard bytes.count >= 6, bytes[0] == kind, bytes[1] == version else { return nil }
+        let length = Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt32.self)))
+        guard length <= bytes.count - 6 else { return nil }
+        return SelectingFields.names(encoded: UnsafeRawBufferPointer(rebasing: bytes[6..<(6 + length)]))
     }
 
     static let separator = " vary="

@@ -95,7 +95,8 @@ package struct ObjectService: HTTPService {
     }
 
     package func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) {
-        guard access.anonymous >= .read, !request.hasCredentials, let name = ObjectPath.plainBlob(request.target)
+        guard access.anonymous >= .read, !request.hasCredentials, request.question.isUnconditional,
+            let name = ObjectPath.plainBlob(request.target)
         else { return }
         let objects = objects
         // What fails is asked for again the long way, which tells of it.

@@ -4,15 +4,15 @@ import Larder
 import LarderHTTP
 import NIOCore
 
-/// The shortest way for the commonest request: a plain GET whose answer is in the store, fresh and complete.
+/// The shortest way for the commonest requests: those whose answer one stored response gives, fresh and complete.
 ///
-/// Decided on the bytes of the head, written from the bytes of the entry: no field is taken apart. A request with
-/// anything unusual in it takes the long way, which comes to the same answer.
+/// Decided on the bytes of the head, written from the bytes of the entry. A request with anything unusual in it takes
+/// the long way, which comes to the same answer.
 struct PlainHits {
     enum Content {
         /// In memory, which other answers share.
         case shared(ByteBuffer, Digest)
-        case file(Body)
+        case stored(Body, Range<Int64>)
     }
 
     /// What is left to do of a plain hit whose head is written.
@@ -21,6 +21,9 @@ struct PlainHits {
         /// Content that is not written yet.
         var content: Content?
     }
+
+    /// Up to this many bytes of shared content are copied behind the head: that is less work than a write of their own.
+    private static let copiedBytes = 16 << 10
 
     private let worker: Worker
     private let output: HTTP1Output
@@ -33,27 +36,24 @@ struct PlainHits {
         self.isPlaintext = isPlaintext
     }
 
-    /// Writes the answer to the head in the worker's view, if it is such a request: the head of it, and the content
-    /// where that is in memory. Nil, having written nothing, otherwise.
+    /// Writes the answer to the request in the worker's view, if it is such a one: the head of it, and the content
+    /// where that is in the store's mapping. Nil, having written nothing, otherwise.
     /// - Parameters:
     ///   - head: the bytes of the head.
     ///   - client: the client's address, for the log.
     func write(_ head: UnsafeRawBufferPointer, client: String) -> Answer? {
-        guard worker.view.framing == .none, worker.view.persists, worker.view.version == .http11,
-            worker.view.targetForm == .origin, !worker.isDraining, worker.view.isMethod("GET", in: head),
-            let hasCredentials = isPlain(head)
-        else { return nil }
-        let request = PlainRequest(
-            head: head, authority: worker.view.authority, path: worker.view.path, hasCredentials: hasCredentials,
-            isPlaintext: isPlaintext)
+        guard !worker.isDraining, let request = PlainRequest(head, worker.view, isPlaintext: isPlaintext) else {
+            return nil
+        }
         var answer: Answer?
         worker.service.withPlainHit(request) { hit in
-            guard isPlaintext || hit.length <= HTTP1Output.smallFile else { return }
+            guard isPlaintext || hit.range.count <= HTTP1Output.smallFile else { return }
             var record = RequestRecord(
                 plain: head, worker.view, client: client, start: worker.core.time.now(), isLogged: worker.log != nil)
+            if request.question.isHead { record.methodIndex = ServerCounters.methodIndex("HEAD") }
             record.status = hit.status
             record.source = .hit
-            record.bytesSent = hit.length
+            record.bytesSent = Int64(hit.range.count)
             answer = begin(record, hit)
         }
         return answer
@@ -63,20 +63,32 @@ struct PlainHits {
     /// decrypted: not on an event loop. From the second time on, that is made ready in memory, too.
     private func begin(_ record: RequestRecord, _ hit: ServiceHit) -> Answer? {
         switch hit.content {
+        case .none:
+            writeHead(hit, roomFor: 0)
+            return Answer(record: record)
         case .bytes(let bytes):
-            writeHead(hit, roomFor: bytes.count)
-            worker.output.writeBytes(bytes)
+            writeHead(hit, roomFor: hit.range.count)
+            let part = Int(hit.range.lowerBound)..<Int(hit.range.upperBound)
+            worker.output.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[part]))
             return Answer(record: record)
         case .held(let value, let digest):
+            guard let bytes = value as? ByteBuffer,
+                let part = bytes.getSlice(at: Int(hit.range.lowerBound), length: hit.range.count)
+            else { return nil }
+            if part.readableBytes <= Self.copiedBytes {
+                writeHead(hit, roomFor: part.readableBytes)
+                worker.output.writeImmutableBuffer(part)
+                return Answer(record: record)
+            }
             writeHead(hit, roomFor: 0)
-            return Answer(record: record, content: (value as? ByteBuffer).map { .shared($0, digest) })
+            return Answer(record: record, content: .shared(part, digest))
         case .stored(let body, _):
             if body.isEncrypted {
                 SharedBody.note(body)
                 return nil
             }
             writeHead(hit, roomFor: 0)
-            return Answer(record: record, content: .file(body))
+            return Answer(record: record, content: .stored(body, hit.range))
         }
     }
 
@@ -87,9 +99,9 @@ struct PlainHits {
             switch answer.content {
             case nil: break
             case .shared(let bytes, let digest): output.write(shared: bytes, digest)
-            case .file(let body):
+            case .stored(let body, let range):
                 SharedBody.note(body)
-                try output.write(.complete(body), 0..<body.length.bytes)
+                try output.write(.complete(body), range)
             }
             output.answered(answer.record)
             return true
@@ -104,54 +116,36 @@ struct PlainHits {
         }
     }
 
-    /// Nil for a request with a field on which the answer may depend beyond the URL. Else whether it has credentials.
-    private func isPlain(_ head: UnsafeRawBufferPointer) -> Bool? {
-        var hasCredentials = false
-        for line in worker.view.fields {
-            switch line.name.count {
-            case 3: if head.spells("via", at: line.name) { return nil }
-            case 5: if head.spells("range", at: line.name) { return nil }
-            case 6: if head.spells("pragma", at: line.name) { return nil }
-            case 8: if head.spells("if-match", at: line.name) { return nil }
-            case 13:
-                if head.spells("cache-control", at: line.name) || head.spells("if-none-match", at: line.name) {
-                    return nil
-                }
-                if head.spells("authorization", at: line.name) { hasCredentials = true }
-            case 17: if head.spells("if-modified-since", at: line.name) { return nil }
-            case 19: if head.spells("if-unmodified-since", at: line.name) { return nil }
-            default: break
-            }
-        }
-        return hasCredentials
-    }
-
     /// - Parameter count: bytes of content that follow into the same buffer.
     private func writeHead(_ hit: ServiceHit, roomFor count: Int) {
-        worker.output.reserveCapacity(minimumWritableBytes: 512 + hit.fields.count + count)
-        if hit.status == 200 {
-            worker.output.writeStaticString("HTTP/1.1 200 OK\r\n")
-        } else {
-            worker.output.writeString("HTTP/1.1 \(hit.status) \(ReasonPhrase.standard(hit.status))\r\n")
+        Self.write(hit, roomFor: count, date: hit.cached == nil ? worker.dateField() : nil, into: &worker.output)
+    }
+
+    private static func write(_ hit: ServiceHit, roomFor count: Int, date: [UInt8]?, into output: inout ByteBuffer) {
+        output.reserveCapacity(minimumWritableBytes: 512 + hit.fields.count + count)
+        switch hit.status {
+        case 200: output.writeStaticString("HTTP/1.1 200 OK\r\n")
+        case 206: output.writeStaticString("HTTP/1.1 206 Partial Content\r\n")
+        case 304: output.writeStaticString("HTTP/1.1 304 Not Modified\r\n")
+        default: output.writeString("HTTP/1.1 \(hit.status) \(ReasonPhrase.standard(hit.status))\r\n")
         }
-        worker.output.writeBytes(hit.fields)
+        output.writeBytes(hit.fields)
+        if let length = hit.missingLength {
+            output.writeStaticString("Content-Length: ")
+            output.writeDecimal(length)
+            output.writeStaticString("\r\n")
+        }
         guard let cached = hit.cached else {
-            worker.output.writeBytes(worker.dateField())
-            worker.output.writeStaticString("Content-Length: ")
-            worker.output.writeDecimal(hit.length)
-            worker.output.writeStaticString("\r\n\r\n")
+            if let date { output.writeBytes(date) }
+            output.writeStaticString("\r\n")
             return
         }
-        worker.output.writeStaticString("Age: ")
-        worker.output.writeDecimal(cached.ageSeconds)
-        if !hit.hasContentLength {
-            worker.output.writeStaticString("\r\nContent-Length: ")
-            worker.output.writeDecimal(hit.length)
-        }
+        output.writeStaticString("Age: ")
+        output.writeDecimal(cached.ageSeconds)
         // Via and the name in Cache-Status are the same each time.
-        worker.output.writeBytes(cached.fields)
-        worker.output.writeDecimal(cached.freshSeconds)
-        worker.output.writeStaticString("\r\n\r\n")
+        output.writeBytes(cached.fields)
+        output.writeDecimal(cached.freshSeconds)
+        output.writeStaticString("\r\n\r\n")
     }
 }
 

@@ -21,14 +21,14 @@ extension RequestRecord {
         userAgent = request.headerFields[.userAgent] ?? ""
     }
 
-    /// Of a plain GET, of which only the bytes are known, and the view of them.
+    /// Of a plain request, of which only the bytes are known, and the view of them.
     init(
         plain head: UnsafeRawBufferPointer, _ view: RequestHeadView, client: String, start: NIODeadline, isLogged: Bool
     ) {
         self.init(start: start, client: client, method: "", methodIndex: 0, target: "", version: "HTTP/1.1")
         guard isLogged else { return }
         func text(_ range: Range<Int>?) -> String { range.map { String(decoding: head[$0], as: UTF8.self) } ?? "" }
-        method = "GET"
+        method = text(view.method)
         target = text(view.target)
         host = text(view.authority)
         referer = text(view.first("referer", in: head)?.value)

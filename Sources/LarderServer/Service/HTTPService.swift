@@ -8,7 +8,7 @@ package protocol HTTPService: Sendable {
     /// Decides on a request. On an event loop: it must not wait.
     func decide(_ request: ServiceRequest) -> ServiceDecision
 
-    /// Runs `body` on the answer to a plain GET, if it is at hand; does not otherwise: then ``decide(_:)`` is asked. On
+    /// Runs `body` on the answer to a request, if it is at hand; does not otherwise: then ``decide(_:)`` is asked. On
     /// an event loop, for nearly every request.
     /// - Parameter body: copies what it needs, and is quick.
     func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void)

@@ -1,60 +1,86 @@
 import HTTPWire
 import LarderHTTP
 
-/// A GET over HTTP/1.1, with a target in origin form, and without content and any field on which its answer may depend
-/// beyond the URL but for credentials. Valid inside the call that it is handed to only.
+/// A GET or HEAD over HTTP/1.1, with a target in origin form, without content, and whose answer may be at hand. Valid
+/// inside the call that it is handed to only.
 package struct PlainRequest {
     package let head: UnsafeRawBufferPointer
     package let authority: Range<Int>?
     package let path: Range<Int>
+    package let question: PlainQuestion
     /// Whether it has `Authorization`.
     package let hasCredentials: Bool
     /// Whether it came without TLS.
     package let isPlaintext: Bool
+    /// The value of `Via`.
+    private let viaValue: UnsafeRawBufferPointer?
+    private let lines: [FieldLine]
+
+    /// Nil for a request with a field that only the long way understands.
+    init?(_ head: UnsafeRawBufferPointer, _ view: RequestHeadView, isPlaintext: Bool) {
+        guard view.framing == .none, view.persists, view.version == .http11, view.targetForm == .origin else {
+            return nil
+        }
+        var question = PlainQuestion()
+        question.isHead = view.isMethod("HEAD", in: head)
+        guard question.isHead || view.isMethod("GET", in: head) else { return nil }
+        var via: UnsafeRawBufferPointer?
+        var hasCredentials = false
+        /// False for the second line with a name.
+        func note(_ line: FieldLine, _ value: inout UnsafeRawBufferPointer?) -> Bool {
+            defer { value = UnsafeRawBufferPointer(rebasing: head[line.value]) }
+            return value == nil
+        }
+        for line in view.fields {
+            let isKnown =
+                switch line.name.count {
+                case 3: head.spells("via", at: line.name) ? note(line, &via) : true
+                case 5: head.spells("range", at: line.name) ? note(line, &question.range) : true
+                case 6: !head.spells("pragma", at: line.name)
+                case 8: !head.spells("if-match", at: line.name) && !head.spells("if-range", at: line.name)
+                case 13 where head.spells("cache-control", at: line.name): note(line, &question.cacheControl)
+                case 13 where head.spells("if-none-match", at: line.name): note(line, &question.ifNoneMatch)
+                case 17: head.spells("if-modified-since", at: line.name) ? note(line, &question.ifModifiedSince) : true
+                case 19: !head.spells("if-unmodified-since", at: line.name)
+                default: true
+                }
+            guard isKnown else { return nil }
+            if line.name.count == 13, head.spells("authorization", at: line.name) { hasCredentials = true }
+        }
+        self.head = head
+        authority = view.authority
+        path = view.path
+        self.hasCredentials = hasCredentials
+        self.isPlaintext = isPlaintext
+        self.question = question
+        viaValue = via
+        lines = view.fields
+    }
+
+    /// The value of `Via`.
+    package var via: String? { viaValue.map { String(decoding: $0, as: UTF8.self) } }
 
     /// The target as the client sent it.
     package var target: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: head[path]) }
-}
 
-/// An answer that is at hand. Valid inside the call it is handed to only.
-package struct ServiceHit {
-    /// What a cache adds.
-    struct Cached {
-        let ageSeconds: Int64
-        let freshSeconds: Int64
-        /// What follows the age and the length, up to the seconds of freshness that are left.
-        let fields: [UInt8]
+    /// The values of all lines with a name, which is in lower case, joined by commas; nil if there is none.
+    package func values(_ name: String) -> [UInt8]? {
+        var name = name
+        return name.withUTF8 { name in
+            var values: [UInt8]?
+            for line in lines where line.name.count == name.count && isSpelled(name, at: line.name) {
+                if values != nil { values?.append(UInt8(ascii: ",")) }
+                values = (values ?? []) + head[line.value]
+            }
+            return values
+        }
     }
 
-    let status: Int
-    /// Fields as they go over the connection: `name: value` and CR LF for each. Without `Age`; without `Date` where no
-    /// cache answers.
-    let fields: UnsafeRawBufferPointer
-    let hasContentLength: Bool
-    let cached: Cached?
-    let content: PlainHit.Content
-    /// Of the content, in bytes.
-    let length: Int64
-
-    /// An answer with status 200.
-    /// - Parameter fields: without `Date` and `Content-Length`.
-    package init(fields: UnsafeRawBufferPointer, content: PlainHit.Content, length: Int64) {
-        status = 200
-        self.fields = fields
-        hasContentLength = false
-        cached = nil
-        self.content = content
-        self.length = length
-    }
-
-    /// A response of a cache.
-    /// - Parameter fields: see ``Cached/fields``.
-    package init(_ hit: PlainHit, _ fields: [UInt8]) {
-        status = hit.status
-        self.fields = hit.fields
-        hasContentLength = hit.hasContentLength
-        cached = Cached(ageSeconds: hit.ageSeconds, freshSeconds: hit.freshSeconds, fields: fields)
-        content = hit.content
-        length = hit.length
+    private func isSpelled(_ name: UnsafeBufferPointer<UInt8>, at place: Range<Int>) -> Bool {
+        for index in 0..<place.count {
+            let byte = head[place.lowerBound + index]
+            if (byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte) != name[index] { return false }
+        }
+        return true
     }
 }

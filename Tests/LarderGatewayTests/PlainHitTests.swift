@@ -1,0 +1,150 @@
+import Foundation
+import HTTPTestSupport
+import HTTPTypes
+import Larder
+import SeededData
+import TestOrigin
+import TestSupport
+import Testing
+
+/// Answers on the short way are those on the long way: a `Pragma` that says nothing sends the same request there.
+struct PlainHitTests {
+    private static let rounds = Int(ProcessInfo.processInfo.environment["LARDER_PLAIN_HITS"] ?? "") ?? 1
+
+    @Test(arguments: [Compression.off, .trial]) func theShortWayAnswersAsTheLongOne(_ compression: Compression)
+        async throws
+    {
+        for round in 0..<Self.rounds {
+            var random = SeededGenerator(seed: UInt64(round))
+            let resources = (0..<24).map { Resource($0, &random) }
+            let transport = ScriptedTransport { request in
+                let path = request.head.path ?? ""
+                guard let number = Int(path.dropFirst()), resources.indices.contains(number) else {
+                    return .text("none")
+                }
+                return .bytes(resources[number].body, resources[number].fields)
+            }
+            let clock = TestClock()
+            var hits = 0
+            try await withGateway(
+                transport: transport, compression: compression,
+                caching: {
+                    $0.clock = clock
+                    $0.compressesBodies = compression != .off
+                }
+            ) { setting in
+                let client = try await setting.connect()
+                for resource in resources {
+                    for coding in Resource.codings {
+                        _ = try await client.exchange(get(resource.path, "Accept-Encoding: \(coding)"))
+                    }
+                }
+                try await setting.store.perform { try $0.flush() }
+                for _ in 0..<400 {
+                    let resource = resources.randomElement(using: &random) ?? resources[0]
+                    let (method, lines) = resource.request(&random)
+                    let long = get(resource.path, lines + "\r\nPragma: nothing", method: method)
+                    // What is not stored yet is stored by the first.
+                    if try await !client.answer(long, method).isHit { try await setting.settleStore() }
+                    let short = try await client.answer(get(resource.path, lines, method: method), method)
+                    let expected = try await client.answer(long, method)
+                    hits += short.isHit ? 1 : 0
+                    let about = Comment(
+                        rawValue: "round \(round), \(method) \(resource.path)\n\(lines)\n\(resource.fields)")
+                    #expect(short.isHit == expected.isHit, about)
+                    guard short.isHit else {
+                        try await setting.settleStore()
+                        continue
+                    }
+                    #expect(short.lines == expected.lines, about)
+                    #expect(short.body == expected.body, about)
+                }
+                try await client.close()
+            }
+            #expect(hits > 200)
+        }
+    }
+}
+
+extension Setting {
+    /// All that was loaded is in the index.
+    fileprivate func settleStore() async throws {
+        await cache.drain()
+        try await store.perform { try $0.flush() }
+    }
+}
+
+extension RawClient {
+    fileprivate func answer(_ request: String, _ method: String) async throws -> (
+        lines: [String], body: [UInt8], isHit: Bool
+    ) {
+        try await send(request)
+        let response = try await response(to: method)
+        let lines = [response.statusLine] + response.fields.map { "\($0.name): \($0.value)" }.sorted()
+        return (lines, response.body, response["Cache-Status"]?.contains("hit") == true)
+    }
+}
+
+/// A response that the origin gives, and requests for it.
+private struct Resource: Sendable {
+    static let codings = ["gzip", "gzip, br", "identity", "br;q=0.5"]
+    let path: String
+    let body: [UInt8]
+    let fields: HTTPFields
+
+    init(_ number: Int, _ random: inout SeededGenerator) {
+        path = "/\(number)"
+        let length = [0, 1, 200, 3_000, 20_000, 100_000].randomElement(using: &random) ?? 0
+        body = Array(String(repeating: "line \(number)\n", count: length / 6 + 1).utf8.prefix(length))
+        var fields: HTTPFields = [:]
+        fields[.cacheControl] =
+            ["max-age=600", "max-age=600, no-transform", "public, max-age=600, immutable"].randomElement(using: &random)
+        fields[.contentType] = ["text/html", "image/png", "text/plain; charset=utf-8"].randomElement(using: &random)
+        if Bool.random(using: &random) {
+            fields[.eTag] = ["\"a\"", "W/\"a\"", "\"b,c\"", "broken"].randomElement(using: &random)
+        }
+        if Bool.random(using: &random) { fields[.lastModified] = "Wed, 18 Nov 2026 10:00:00 GMT" }
+        if Bool.random(using: &random) {
+            fields[.vary] = ["Accept-Encoding", "accept-language, Accept-Encoding", "X-None"].randomElement(
+                using: &random)
+        }
+        if Int.random(in: 0..<4, using: &random) == 0 { fields[.contentEncoding] = "br" }
+        if Int.random(in: 0..<3, using: &random) == 0 { fields[.acceptRanges] = "bytes" }
+        if Int.random(in: 0..<4, using: &random) == 0 { fields[.contentLanguage] = "en" }
+        if Int.random(in: 0..<6, using: &random) == 0 { fields[.setCookie] = "a=b" }
+        self.fields = fields
+    }
+
+    func request(_ random: inout SeededGenerator) -> (method: String, lines: String) {
+        var lines = ["User-Agent: test"]
+        func add(_ chance: Int, _ name: String, _ values: [String]) {
+            guard Int.random(in: 0..<chance, using: &random) == 0, let value = values.randomElement(using: &random)
+            else {
+                return
+            }
+            lines.append("\(name): \(value)")
+        }
+        add(2, "Accept-Encoding", Self.codings + ["*", "GZIP", "identity;q=0, gzip", "gzip;q=0"])
+        add(6, "Accept-Language", ["en", "de, en;q=0.5"])
+        add(3, "If-None-Match", ["\"a\"", "W/\"a\"", "\"x\", \"a\"", "*", "\"b,c\"", "broken", "\"zzz\"", ""])
+        add(6, "If-None-Match", ["\"q\""])
+        add(5, "If-Modified-Since", ["Wed, 18 Nov 2026 10:00:00 GMT", "Tue, 17 Nov 2026 10:00:00 GMT", "now"])
+        add(
+            3, "Range",
+            [
+                "bytes=0-0", "bytes=5-100", "bytes=-7", "bytes=100-", "bytes=0-1,5-6", "lines=1-2", "bytes=",
+                "bytes=999999-",
+            ])
+        add(8, "If-Range", ["\"a\"", "\"z\"", "Wed, 18 Nov 2026 10:00:00 GMT"])
+        add(
+            4, "Cache-Control",
+            [
+                "max-age=0", "max-age=100", "no-transform", "min-fresh=10", "max-stale", "only-if-cached", "no-store",
+                "x=y",
+            ])
+        add(12, "Via", ["1.1 other", "1.0 a, 1.1 b"])
+        add(12, "Authorization", ["Basic YTpi"])
+        let method = Int.random(in: 0..<4, using: &random) == 0 ? "HEAD" : "GET"
+        return (method, lines.shuffled(using: &random).joined(separator: "\r\n"))
+    }
+}
