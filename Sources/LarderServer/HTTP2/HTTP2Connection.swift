@@ -104,6 +104,7 @@ final class HTTP2Connection: ChannelInboundHandler {
         case .data:
             flow.sent(Int64(frame.length), on: frame.stream)
             streams[frame.stream]?.wroteFrame(Int64(frame.length), isLast: frame.flags & 1 == 1)
+        case .headers: streams[frame.stream]?.wroteHead()
         case .goAway:
             // RFC 9113 section 6.8: behind the last stream, the error code.
             if frame.number(at: 4) != 0 { hasFailed = true }

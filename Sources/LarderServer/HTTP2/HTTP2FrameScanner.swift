@@ -5,6 +5,7 @@ struct HTTP2FrameScanner {
     /// Types of frames, as far as they matter here.
     enum FrameType: UInt8 {
         case data = 0
+        case headers = 1
         case reset = 3
         case settings = 4
         case goAway = 7
@@ -17,7 +18,7 @@ struct HTTP2FrameScanner {
         var stream: Int
         /// Of the payload, in bytes.
         var length: Int
-        /// Empty for DATA.
+        /// Empty for DATA and HEADERS.
         var payload: [UInt8] = []
 
         /// Four bytes of the payload.
@@ -43,8 +44,8 @@ struct HTTP2FrameScanner {
         head.reserveCapacity(9)
     }
 
-    /// Calls `found` with each frame of a type that matters: DATA when its head has come, others when they are
-    /// complete.
+    /// Calls `found` with each frame of a type that matters: DATA and HEADERS when their heads have come, others when
+    /// they are complete.
     mutating func scan(_ bytes: UnsafeRawBufferPointer, _ found: (Frame) -> Void) {
         var position = 0
         while position < bytes.count {
@@ -73,9 +74,10 @@ struct HTTP2FrameScanner {
         guard let type = FrameType(rawValue: head[3]) else { return skip = length }
         let stream = (Int(head[5]) << 24 | Int(head[6]) << 16 | Int(head[7]) << 8 | Int(head[8])) & 0x7FFF_FFFF
         let frame = Frame(type: type, flags: head[4], stream: stream, length: length)
-        if type == .data || length > Self.longest {
+        let hasPayload = type != .data && type != .headers
+        if !hasPayload || length > Self.longest {
             skip = length
-            if type == .data { found(frame) }
+            if !hasPayload { found(frame) }
         } else {
             open = frame
             close(found)

@@ -98,6 +98,9 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
+    /// swift-nio-http2 has put a head into a frame.
+    func wroteHead() { output.wroteHead() }
+
     /// swift-nio-http2 has put content into a frame.
     func wroteFrame(_ count: Int64, isLast: Bool) { responder.wroteFrame(count, isLast: isLast) }
 

@@ -14,6 +14,8 @@ final class HTTP2StreamOutput {
     private let scheduler: HTTP2Scheduler
     /// The end of the stream's channel; nil before and after its life.
     private var context: ChannelHandlerContext?
+    /// Heads that swift-nio-http2 has and has not put into frames yet.
+    private var queuedHeads = 0
     /// Content that swift-nio-http2 has and has not put into frames yet, in bytes.
     private var queued: Int64 = 0
     /// Content that was handed over, in bytes.
@@ -51,7 +53,11 @@ final class HTTP2StreamOutput {
     // MARK: Writing
 
     /// Writes a head, interim or final.
-    func write(_ head: HTTPResponse) { context?.write(part(.head(head)), promise: nil) }
+    func write(_ head: HTTPResponse) {
+        guard let context else { return }
+        queuedHeads += 1
+        context.write(part(.head(head)), promise: nil)
+    }
 
     /// Hands content over.
     /// - Parameter body: runs when the kernel has taken it, or when it was dropped with its stream.
@@ -91,7 +97,14 @@ final class HTTP2StreamOutput {
     }
 
     /// Makes what was written go out.
-    func flush() { context?.flush() }
+    func flush() {
+        guard let context else { return }
+        context.flush()
+        // While the connection takes no more, swift-nio-http2 keeps heads, and puts off flushes until a read is over.
+        // Content that is written before that would pass the head, which is an error of the stream. A flush of the
+        // connection keeps the order.
+        if queuedHeads > 0 { context.channel.parent?.flush() }
+    }
 
     /// Resets the stream.
     func reset(_ code: NIOHTTP2.HTTP2ErrorCode) {
@@ -99,6 +112,9 @@ final class HTTP2StreamOutput {
     }
 
     // MARK: Accounts
+
+    /// swift-nio-http2 has put a head into a frame.
+    func wroteHead() { queuedHeads -= 1 }
 
     /// swift-nio-http2 has put content into a frame.
     func wroteFrame(_ count: Int64, isLast: Bool) {
