@@ -1,4 +1,4 @@
-"""Targets G1 to G4 and S22: cachectl serve beside nginx and Varnish, under load from wrk.
+"""Targets G1 to G12 and S22: cachectl serve beside nginx and Varnish, under load from wrk and h2load.
 
     python3 gateway.py --cachectl FILE [--only G1,G3] [--seconds 5] [--rounds 3]
 
@@ -20,8 +20,13 @@ import time
 from measures.bench import Bench, say
 from measures.gzip_hits import LARDER as COMPRESSING
 from measures.gzip_hits import measure_gzip_hits
+from measures.hit_kinds import measure_hit_kinds
 from measures.hit_rates import measure_hit_rates
 from measures.idle_memory import measure_idle_memory
+from measures.many_clients import measure_many_clients
+from measures.memory_of_misses import measure_memory_of_misses
+from measures.mixed import measure_mixed
+from measures.origin_rates import measure_origin_rates
 from measures.slow_miss_latency import measure_slow_miss_latency
 from options import TARGET_IDS, parse_options
 from report.commands import load_commands, neutral
@@ -58,7 +63,7 @@ def check(options: argparse.Namespace) -> None:
         raise Failure("the gateway is measured on Linux only: /proc, taskset")
     # Debian keeps servers there, and off the path of ordinary users.
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
-    missing = [tool for tool in ("nginx", "varnishd", "wrk", "taskset", "chrt") if not shutil.which(tool)]
+    missing = [tool for tool in ("nginx", "varnishd", "wrk", "h2load", "openssl", "taskset", "chrt") if not shutil.which(tool)]
     if missing:
         raise Failure(f"not installed: {', '.join(missing)}")
     if options.cachectl and not os.access(options.cachectl, os.X_OK):
@@ -97,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
             kinds[:0] = [larder(program), larder(program, COMPRESSING, ["--compress"])]
         with running_origin(scratch / "origin", cores) as origin:
             bench = Bench(scratch, origin, cores, kinds, options.rounds, options.seconds)
-            rows, tables = measure(bench, options.only)
+            rows, tables = measure(bench, options.only, options.cachectl)
         facts += [
             ("bodies of Larder and nginx", f"files on {file_system(scratch)}, in the page cache"),
             ("bodies and log of Varnish", f"memory (malloc), {file_system(logs)}"),
@@ -120,17 +125,31 @@ def memory_directory(otherwise: pathlib.Path) -> pathlib.Path:
     return shared if os.access(shared, os.W_OK) else otherwise
 
 
-def measure(bench: Bench, target_ids: list[str]) -> tuple[list[Row], list[Table]]:
+def measure(
+    bench: Bench, target_ids: list[str], cachectl: pathlib.Path | None
+) -> tuple[list[Row], list[Table]]:
     rows: list[Row] = []
     tables: list[Table] = []
     parts = []
-    rates = [target_id for target_id in target_ids if target_id in ("G1", "G2")]
-    if rates:
-        parts.append(measure_hit_rates(bench, rates))
+
+    def wanted(*some: str) -> list[str]:
+        return [target_id for target_id in target_ids if target_id in some]
+
+    if wanted("G1", "G2"):
+        parts.append(measure_hit_rates(bench, wanted("G1", "G2")))
     if "G3" in target_ids:
         parts.append(measure_slow_miss_latency(bench))
     if "G4" in target_ids:
         parts.append(measure_idle_memory(bench))
+        parts.append(measure_many_clients(bench))
+    if wanted("G5", "G6", "G7"):
+        parts.append(measure_hit_kinds(bench, wanted("G5", "G6", "G7")))
+    if wanted("G8", "G9"):
+        parts.append(measure_origin_rates(bench, wanted("G8", "G9")))
+    if wanted("G10", "G11"):
+        parts.append(measure_mixed(bench, wanted("G10", "G11"), cachectl))
+    if "G12" in target_ids:
+        parts.append(measure_memory_of_misses(bench))
     if "S22" in target_ids:
         parts.append(measure_gzip_hits(bench))
     for part_rows, part_tables in parts:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import ssl
 
+from load.connection import connect
 from servers.bodies import SMALL
 from servers.server import Server
 from system.failure import Failure
-from system.ports import HOST
 
 
 @contextlib.contextmanager
-def idle_clients(server: Server, count: int):
+def idle_clients(server: Server, count: int, is_secure: bool = False):
     """Yields a function that fails unless every one of them is still connected."""
     connections: list[http.client.HTTPConnection] = []
 
@@ -24,7 +25,7 @@ def idle_clients(server: Server, count: int):
 
     try:
         for _ in range(count):
-            connection = http.client.HTTPConnection(HOST, server.port, timeout=10)
+            connection = connect(server, is_secure)
             connections.append(connection)
             _ask(server, connection)
         yield expect_connected
@@ -51,8 +52,11 @@ def _is_open(connected: socket.socket | None) -> bool:
         return False
     connected.setblocking(False)
     try:
-        connected.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
+        if isinstance(connected, ssl.SSLSocket):
+            connected.recv(1)
+        else:
+            connected.recv(1, socket.MSG_PEEK)
+    except (BlockingIOError, ssl.SSLWantReadError):
         return True
     except OSError:
         return False

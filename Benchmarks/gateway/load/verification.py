@@ -7,10 +7,10 @@ import http.client
 import time
 from collections.abc import Sequence
 
+from load.connection import connect
 from servers.bodies import BODIES, TEXTS, Body
 from servers.server import Server
 from system.failure import Failure
-from system.ports import HOST
 
 PATIENCE_SECONDS = 2.0
 
@@ -30,21 +30,33 @@ def verify_gzip(server: Server, bodies: Sequence[Body] = TEXTS) -> None:
             raise Failure(f"{server.name}: the gzip member of {body.path} has other bytes than the origin's")
 
 
-def verify(server: Server, bodies: list[Body] = BODIES) -> None:
+def verify(server: Server, bodies: Sequence[Body] = BODIES) -> None:
     for body in bodies:
-        expected = body.content()
-        if get(server, body, expected):
+        if get(server, body, body.answer()):
             raise Failure(f"{server.name}: the first answer for {body.path} is called a hit, in a new store")
+    verify_stored(server, bodies)
+
+
+def verify_passing(server: Server, body: Body) -> None:
+    for _ in range(3):
+        if get(server, body, body.answer()):
+            raise Failure(f"{server.name}: the answer for {body.path} is called a hit, and may not be stored")
+
+
+def verify_stored(server: Server, bodies: Sequence[Body], is_secure: bool = False) -> None:
+    """For other ways to ask for what is stored, too: conditions and ranges, TLS."""
+    for body in bodies:
+        expected = body.answer()
         # A body is stored when its last byte has passed; the client may ask again before that.
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not get(server, body, expected):
+        while not get(server, body, expected, is_secure):
             if time.monotonic() > deadline:
                 raise Failure(f"{server.name}: {body.path} never becomes a hit\n{server.process.log_tail()}")
             time.sleep(0.01)
 
 
-def exchange(server: Server, body: Body) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection(HOST, server.port, timeout=10)
+def exchange(server: Server, body: Body, is_secure: bool = False) -> tuple[http.client.HTTPResponse, bytes]:
+    connection = connect(server, is_secure)
     try:
         connection.request("GET", body.path, headers=dict(field.split(": ") for field in body.fields))
         answer = connection.getresponse()
@@ -55,10 +67,10 @@ def exchange(server: Server, body: Body) -> tuple[http.client.HTTPResponse, byte
         connection.close()
 
 
-def get(server: Server, body: Body, expected: bytes) -> bool:
+def get(server: Server, body: Body, expected: bytes, is_secure: bool = False) -> bool:
     """Whether it was a hit. Bytes other than the origin's: Failure."""
-    answer, received = exchange(server, body)
-    if answer.status != 200 or received != expected:
+    answer, received = exchange(server, body, is_secure)
+    if answer.status != body.status or received != expected:
         raise Failure(
             f"{server.name}: {body.path} came back with status {answer.status} and {len(received)} bytes"
             f" ({'the same' if received == expected else 'other'} than the origin's {len(expected)})"

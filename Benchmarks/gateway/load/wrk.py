@@ -1,4 +1,4 @@
-"""One run of wrk, and the processor time that it and the server took meanwhile."""
+"""One run of wrk or h2load, and the processor time that it and the server took meanwhile."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from system.failure import Failure
 
 
 @dataclass(frozen=True)
-class WrkResult:
+class LoadResult:
     requests: int
     bytes: int
     seconds: float
-    p50_us: int
-    p99_us: int
+    p50_us: int | None
+    """None with h2load, which does not say."""
+    p99_us: int | None
     server_cpu_seconds: float
-    wrk_cpu_seconds: float
+    load_cpu_seconds: float
     wall_seconds: float
 
     @property
@@ -43,49 +44,127 @@ class WrkResult:
         return self.server_cpu_seconds / self.wall_seconds
 
     @property
-    def wrk_busy(self) -> float:
-        return self.wrk_cpu_seconds / self.wall_seconds
+    def load_busy(self) -> float:
+        return self.load_cpu_seconds / self.wall_seconds
 
 
-def wrk_command(url: str, connections: int, seconds: float, script: str, fields: Sequence[str] = ()) -> list[str]:
+def wrk_command(
+    url: str,
+    connections: int,
+    seconds: float,
+    script: str,
+    fields: Sequence[str] = (),
+    arguments: Sequence[str] = (),
+) -> list[str]:
     path = pathlib.Path(__file__).with_name(script)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", "-s", str(path)]
+    command += [argument for field in fields for argument in ("-H", field)]
+    return [*command, url, *(["--", *arguments] if arguments else [])]
+
+
+def h2load_command(url: str, seconds: float, fields: Sequence[str] = ()) -> list[str]:
+    command = ["h2load", "-c8", "-m16", "-D", f"{seconds:g}"]
     return [*command, *(argument for field in fields for argument in ("-H", field)), url]
 
 
 def run_wrk(
-    server: Server, body: Body, connections: int, seconds: int, *, cores: Cores | None, script: str
-) -> WrkResult:
-    """Any answer that is not a whole 2xx one makes the run worthless: Failure."""
-    command = wrk_command(server.url(body.path), connections, seconds, script, body.fields)
-    command = pinned(command, cores.load if cores else None)
-    cpu_before, wrk_before, start = cpu_seconds(server.process.pid), _ended_children_cpu_seconds(), time.monotonic()
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds + 60, check=False
-    )
-    cpu, wall = cpu_seconds(server.process.pid) - cpu_before, time.monotonic() - start
-    server.process.expect_running()
-    match = re.search(r"^COUNTS (.*)$", done.stdout, re.MULTILINE)
-    if done.returncode != 0 or not match:
-        raise Failure(f"wrk failed against {server.name}: {' '.join(command)}\n{done.stdout}")
+    server: Server,
+    body: Body,
+    connections: int,
+    seconds: int,
+    *,
+    cores: Cores | None,
+    script: str = "counts.lua",
+    path: str | None = None,
+    is_secure: bool = False,
+    arguments: Sequence[str] = (),
+    is_checked: bool = True,
+) -> LoadResult:
+    """Any answer that is not a whole 2xx or 3xx one makes the run worthless: Failure.
+
+    `path` and `arguments` are for scripts that ask for other URLs than that of `body`, `is_checked` whether the answers
+    are as long as its.
+    """
+    url = server.url(path or body.path, is_secure)
+    command = wrk_command(url, connections, seconds, script, body.fields, arguments)
+    printed, measured = _run(server, command, seconds, cores)
+    match = re.search(r"^COUNTS (.*)$", printed, re.MULTILINE)
+    if not match:
+        raise Failure(f"wrk failed against {server.name}: {' '.join(command)}\n{printed}")
     counts = json.loads(match.group(1))
     if counts["requests"] == 0 or counts["status"] or counts["socket"]:
-        raise Failure(f"{server.name}: errors under load: {' '.join(command)}\n{done.stdout}")
-    if counts["bytes"] < counts["requests"] * body.least_bytes:
-        raise Failure(f"{server.name}: answers shorter than {body.label}\n{done.stdout}")
-    return WrkResult(
+        raise Failure(f"{server.name}: errors under load: {' '.join(command)}\n{printed}")
+    if is_checked:
+        _expect_bytes(server, body, counts["bytes"], counts["requests"], printed)
+    return LoadResult(
         requests=counts["requests"],
         bytes=counts["bytes"],
         seconds=counts["microseconds"] / 1e6,
         p50_us=counts["p50"],
         p99_us=counts["p99"],
-        server_cpu_seconds=cpu,
-        wrk_cpu_seconds=_ended_children_cpu_seconds() - wrk_before,
-        wall_seconds=wall,
+        **measured,
     )
 
 
+def run_h2load(server: Server, body: Body, seconds: int, *, cores: Cores | None) -> LoadResult:
+    """HTTP/2 over TLS, 8 connections with 16 streams each."""
+    return _h2load(server, h2load_command(server.url(body.path, True), seconds, body.fields), body, seconds, cores)
+
+
+def run_h2load_list(server: Server, urls: pathlib.Path, seconds: int, *, cores: Cores | None) -> LoadResult:
+    """As above, for the URLs in a file, in order."""
+    return _h2load(server, [*h2load_command("", seconds)[:-1], "-i", str(urls)], None, seconds, cores)
+
+
+def _h2load(
+    server: Server, command: list[str], body: Body | None, seconds: int, cores: Cores | None
+) -> LoadResult:
+    printed, measured = _run(server, command, seconds, cores)
+    took = re.search(r"^finished in ([\d.]+)(s|ms),", printed, re.MULTILINE)
+    counts = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout", printed)
+    traffic = re.search(r"^traffic: \S+ \((\d+)\) total", printed, re.MULTILINE)
+    if not (took and counts and traffic) or "Application protocol: h2" not in printed:
+        raise Failure(f"h2load failed against {server.name}: {' '.join(command)}\n{printed}")
+    requests, *failures = (int(number) for number in counts.groups())
+    if requests == 0 or any(failures) or re.search(r" [1-9]\d* [45]xx", printed):
+        raise Failure(f"{server.name}: errors under load: {' '.join(command)}\n{printed}")
+    if body:
+        _expect_bytes(server, body, int(traffic.group(1)), requests, printed)
+    return LoadResult(
+        requests=requests,
+        bytes=int(traffic.group(1)),
+        seconds=float(took.group(1)) / (1000 if took.group(2) == "ms" else 1),
+        p50_us=None,
+        p99_us=None,
+        **measured,
+    )
+
+
+def _run(server: Server, command: list[str], seconds: float, cores: Cores | None) -> tuple[str, dict[str, float]]:
+    """What it printed, and times of the processor and the clock."""
+    command = pinned(command, cores.load if cores else None)
+    cpu_before, load_before, start = cpu_seconds(server.process.pid), _ended_children_cpu_seconds(), time.monotonic()
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds + 60, check=False
+    )
+    cpu, wall = cpu_seconds(server.process.pid) - cpu_before, time.monotonic() - start
+    server.process.expect_running()
+    if done.returncode != 0:
+        raise Failure(f"{command[0]} failed against {server.name}: {' '.join(command)}\n{done.stdout}")
+    return done.stdout, {
+        "server_cpu_seconds": cpu,
+        "load_cpu_seconds": _ended_children_cpu_seconds() - load_before,
+        "wall_seconds": wall,
+    }
+
+
+def _expect_bytes(server: Server, body: Body, count: int, requests: int, printed: str) -> None:
+    # Requests whose answers had begun at the end count as bytes only.
+    if not requests * body.least_bytes <= count <= (requests + 256) * body.most_bytes:
+        raise Failure(f"{server.name}: {count} bytes in {requests} answers for {body.label}\n{printed}")
+
+
 def _ended_children_cpu_seconds() -> float:
-    """wrk is the only child that ends while it runs."""
+    """The load is the only child that ends while it runs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

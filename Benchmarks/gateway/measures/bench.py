@@ -8,7 +8,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 
-from load.wrk import WrkResult, run_wrk
+from load.wrk import LoadResult, run_h2load, run_wrk
 from servers.bodies import Body
 from servers.origin import Origin
 from servers.server import Kind, Server
@@ -47,10 +47,26 @@ class Bench:
                 servers.append(server)
             yield servers
 
-    def hits(self, server: Server, body: Body, connections: int, seconds: int, script: str = "counts.lua") -> WrkResult:
-        """Fails when a request reached the origin: then not all were hits."""
+    def hits(
+        self,
+        server: Server,
+        body: Body,
+        connections: int,
+        seconds: int,
+        script: str = "counts.lua",
+        protocol: str = "HTTP/1.1",
+    ) -> LoadResult:
+        """Fails when a request reached the origin: then not all were hits.
+
+        `protocol` is HTTP/1.1, TLS (HTTP/1.1 over it) or HTTP/2.
+        """
         before = self.origin.file_requests()
-        result = run_wrk(server, body, connections, seconds, cores=self.cores, script=script)
+        if protocol == "HTTP/2":
+            result = run_h2load(server, body, seconds, cores=self.cores)
+        else:
+            result = run_wrk(
+                server, body, connections, seconds, cores=self.cores, script=script, is_secure=protocol == "TLS"
+            )
         asked = self.origin.file_requests() - before
         if asked:
             raise Failure(f"{server.name}: {asked} of {result.requests} requests for {body.label} were no hits")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from load.verification import verify_gzip
-from load.wrk import WrkResult
+from load.wrk import LoadResult
 from measures.bench import Bench, say, turned
 from measures.hit_rates import CONNECTIONS
 from report.numbers import median, significant
@@ -15,7 +15,7 @@ LARDER = "Larder --compress"
 
 
 def measure_gzip_hits(bench: Bench) -> tuple[list[Row], list[Table]]:
-    results: dict[tuple[str, str], list[WrkResult]] = {}
+    results: dict[tuple[str, str], list[LoadResult]] = {}
     with bench.running(bench.kinds_named(LARDER, NGINX)) as servers:
         for server in servers:
             verify_gzip(server)

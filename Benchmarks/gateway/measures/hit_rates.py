@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
-
 from load.verification import verify
-from load.wrk import WrkResult
 from measures.bench import Bench, say, turned
-from report.numbers import duration, median, significant
+from measures.rates import Results, load_table, ratio_row
+from report.numbers import significant
 from report.row import Row, Table
-from servers.bodies import BODIES, Body
+from servers.bodies import BODIES
 
 CONNECTIONS = 32
-TARGETS = {"G1": ("nginx", [1.5, 1.2, 2.0]), "G2": ("Varnish", [1.2, 1.1, 1.0])}
-
-Results = dict[tuple[str, str], list[WrkResult]]
-"""Name of a server and label of a body to one result for each round."""
+TARGETS = {"G1": ("nginx", [1.5, 1.2, 2.0]), "G2": ("Varnish", [1.5, 1.2, 1.0])}
 
 
 def measure_hit_rates(bench: Bench, target_ids: list[str]) -> tuple[list[Row], list[Table]]:
@@ -33,52 +28,10 @@ def measure_hit_rates(bench: Bench, target_ids: list[str]) -> tuple[list[Row], l
                     results.setdefault((server.name, body.label), []).append(result)
                     say(f"round {number + 1}, {body.label}, {server.name}: {significant(result.rate)} hits/s")
     rows = [
-        _row(results, target_id, body, target)
+        ratio_row(
+            target_id, f"hits/s, {body.label}", body.label, target, results, theirs=TARGETS[target_id][0]
+        )
         for target_id in target_ids
         for body, target in zip(BODIES, TARGETS[target_id][1])
     ]
-    return rows, [_table(results)]
-
-
-def _row(results: Results, target_id: str, body: Body, target: float) -> Row:
-    other = TARGETS[target_id][0]
-    theirs = [result.rate for result in results[other, body.label]]
-    ours = [result.rate for result in results.get(("Larder", body.label), [])]
-    figures = significant(statistics.median(theirs))
-    if ours:
-        figures = f"{significant(statistics.median(ours))} to {figures}"
-    return Row(
-        target_id=target_id,
-        measure=f"hits/s, {body.label}",
-        against=other,
-        bound=">=",
-        target=target,
-        ratios=[our / their for our, their in zip(ours, theirs)],
-        figures=figures,
-    )
-
-
-def _table(results: Results) -> Table:
-    lines = []
-    for (server, body), rounds in results.items():
-        lines.append(
-            [
-                f"{server}, {body}",
-                significant(median(rounds, lambda result: result.rate)),
-                significant(median(rounds, lambda result: result.bytes / result.seconds / (1 << 20))),
-                duration(median(rounds, lambda result: result.p50_us)),
-                duration(median(rounds, lambda result: result.p99_us)),
-                f"{median(rounds, lambda result: result.cpu_us_per_request):.1f} us",
-                f"{median(rounds, lambda result: result.server_busy) * 100:.0f} %",
-                f"{median(rounds, lambda result: result.wrk_busy) * 100:.0f} %",
-            ]
-        )
-    return Table(
-        title="Hits a second",
-        text=(
-            f"{CONNECTIONS} connections, as fast as they can; medians. Where a server is busy for much less than 100 % of"
-            " its core, wrk or another process was the limit, and the processor time of a hit says more than the rate."
-        ),
-        header=["", "hits/s", "MiB/s", "p50", "p99", "processor time of a hit", "server busy", "wrk busy"],
-        lines=lines,
-    )
+    return rows, [load_table("Hits a second", f"{CONNECTIONS} connections, as fast as they can; medians.", results)]

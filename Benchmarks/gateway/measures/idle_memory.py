@@ -1,4 +1,5 @@
-"""G4: resident memory with 1,000 idle keep-alive clients, each of which got a hit before. A new process in every round."""
+"""G4: resident memory with 1,000 idle keep-alive clients over HTTP/1.1, TLS and HTTP/2, each of which got a hit before. A new
+process in every round."""
 
 from __future__ import annotations
 
@@ -7,16 +8,18 @@ import time
 from dataclasses import dataclass
 
 from load.idle_clients import idle_clients
-from load.verification import verify
+from load.idle_http2 import idle_http2_clients
+from load.verification import verify, verify_stored
 from measures.bench import Bench, say, turned
 from report.numbers import mebibytes, median
 from report.row import Row, Table
 from servers.bodies import SMALL
-from servers.server import Kind
+from servers.server import Kind, Server
 from system.memory import Memory
 
 CLIENTS = 1000
-TARGET = 2.0
+TARGET = 1.5
+PROTOCOLS = ["HTTP/1.1", "TLS", "HTTP/2"]
 SETTLE_SECONDS = 0.5
 
 
@@ -27,45 +30,58 @@ class Round:
     idle: Memory
 
 
+Results = dict[tuple[str, str], list[Round]]
+"""Name of a server and protocol to one result for each round."""
+
+
 def measure_idle_memory(bench: Bench) -> tuple[list[Row], list[Table]]:
     kinds = bench.kinds_named("Larder", "nginx")
-    results: dict[str, list[Round]] = {}
+    results: Results = {}
     for number in range(bench.rounds):
-        for kind in turned(kinds, number):
-            result = _round(bench, kind)
-            results.setdefault(kind.name, []).append(result)
-            say(
-                f"round {number + 1}, memory, {kind.name}: {mebibytes(result.idle.resident)} with {CLIENTS} clients,"
-                f" {mebibytes(result.alone.resident)} without"
-            )
-    rows = [
-        _row(results, "resident memory (VmRSS)", lambda memory: memory.resident),
-        _row(results, "anonymous memory (RssAnon)", lambda memory: memory.anonymous),
-    ]
+        for protocol in PROTOCOLS:
+            for kind in turned(kinds, number):
+                result = _round(bench, kind, protocol)
+                results.setdefault((kind.name, protocol), []).append(result)
+                say(
+                    f"round {number + 1}, memory, {kind.name}, {protocol}: {mebibytes(result.idle.resident)} with {CLIENTS}"
+                    f" clients, {mebibytes(result.alone.resident)} without"
+                )
+    rows = []
+    for protocol in PROTOCOLS:
+        rows.append(_row(results, protocol, "resident memory (VmRSS)", lambda memory: memory.resident))
+        rows.append(_row(results, protocol, "anonymous memory (RssAnon)", lambda memory: memory.anonymous))
     return rows, [_table(results)]
 
 
-def _round(bench: Bench, kind: Kind) -> Round:
+def _clients(server: Server, protocol: str):
+    if protocol == "HTTP/2":
+        return idle_http2_clients(server, CLIENTS)
+    return idle_clients(server, CLIENTS, is_secure=protocol == "TLS")
+
+
+def _round(bench: Bench, kind: Kind, protocol: str) -> Round:
     with bench.running([kind]) as (server,):
         verify(server, [SMALL])
+        if protocol != "HTTP/1.1":
+            verify_stored(server, [SMALL], is_secure=True)
         time.sleep(SETTLE_SECONDS)
         alone = Memory.of(server.serving_processes())
-        with idle_clients(server, CLIENTS) as expect_connected:
+        with _clients(server, protocol) as expect_connected:
             time.sleep(SETTLE_SECONDS)
             idle = Memory.of(server.serving_processes())
             expect_connected()
     return Round(alone, idle)
 
 
-def _row(results: dict[str, list[Round]], name: str, value) -> Row:
-    theirs = [value(result.idle) for result in results["nginx"]]
-    ours = [value(result.idle) for result in results.get("Larder", [])]
+def _row(results: Results, protocol: str, name: str, value) -> Row:
+    theirs = [value(result.idle) for result in results["nginx", protocol]]
+    ours = [value(result.idle) for result in results.get(("Larder", protocol), [])]
     figures = mebibytes(statistics.median(theirs))
     if ours:
         figures = f"{mebibytes(statistics.median(ours))} to {figures}"
     return Row(
         target_id="G4",
-        measure=f"{name}, {CLIENTS:,} idle clients",
+        measure=f"{name}, {CLIENTS:,} idle clients, {protocol}",
         against="nginx",
         bound="<=",
         target=TARGET,
@@ -74,15 +90,15 @@ def _row(results: dict[str, list[Round]], name: str, value) -> Row:
     )
 
 
-def _table(results: dict[str, list[Round]]) -> Table:
+def _table(results: Results) -> Table:
     lines = []
-    for server, rounds in results.items():
+    for (server, protocol), rounds in results.items():
         states = [(f"{CLIENTS:,} clients", lambda result: result.idle), ("no clients", lambda result: result.alone)]
         for state, memory in states:
             values = [memory(result) for result in rounds]
             lines.append(
                 [
-                    f"{server}, {state}",
+                    f"{server}, {protocol}, {state}",
                     mebibytes(median(values, lambda value: value.resident)),
                     mebibytes(median(values, lambda value: value.anonymous)),
                     mebibytes(median(values, lambda value: value.proportional)),

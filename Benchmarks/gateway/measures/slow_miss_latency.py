@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from load import slow_misses
 from load.verification import verify
-from load.wrk import WrkResult
+from load.wrk import LoadResult
 from measures.bench import Bench, say, turned
 from report.numbers import duration, median, significant
 from report.row import Row, Table
@@ -27,9 +27,9 @@ SCRIPT = "paced.lua"
 
 @dataclass(frozen=True)
 class Round:
-    quiet: WrkResult
+    quiet: LoadResult
     """Without misses."""
-    slow: WrkResult
+    slow: LoadResult
     misses: int
     miss_seconds: float
     """Median. Well over the two seconds of the origin, the server made misses wait for each other."""

@@ -8,7 +8,9 @@ _METHOD = """\
 `cachectl serve` runs with one event loop and nginx with one worker. Varnish keeps its bodies in memory and cannot be
 limited to one event loop, only to the same core. All are on 127.0.0.1 in front of the same origin. Before the
 measurement, every server has to return the origin's bytes, from its cache from the second answer on. A run counts only
-if every answer in it was whole and 2xx, and no request for a stored response reached the origin. Ratios are medians
+if every answer in it was whole and as expected, and no request for a stored response reached the origin. Misses and the
+load as of a site have content of its own for each URL, as a cache that stores equal content once would gain from
+repetition. Ratios are medians
 over the rounds, in each of which the servers are measured in turn."""
 
 

@@ -24,15 +24,15 @@ FOR_HITS = """\
 """
 
 
-def frame(directory: pathlib.Path, http: str) -> str:
+def frame(directory: pathlib.Path, http: str, workers: int = 1) -> str:
     """A whole nginx.conf around the contents of `http { }`."""
     # As root, workers would change to a user who cannot enter a temporary directory.
     user = "user root;\n" if os.geteuid() == 0 else ""
     return f"""{user}daemon off;
-worker_processes 1;
-worker_rlimit_nofile 8192;
+worker_processes {workers};
+worker_rlimit_nofile 32768;
 pid {directory}/nginx.pid;
-events {{ worker_connections 4096; }}
+events {{ worker_connections 16384; }}
 http {{
 {_temporary_paths(directory)}
 {http}
@@ -40,14 +40,16 @@ http {{
 """
 
 
-def start_nginx(name: str, directory: pathlib.Path, http: str, command_prefix) -> tuple[Process, int, str]:
+def start_nginx(
+    name: str, directory: pathlib.Path, http: str, command_prefix, workers: int = 1
+) -> tuple[Process, int, str]:
     """`http` holds PORT where the port goes, and `command_prefix` puts the pinning before a command.
 
     Returns the process, the port and the configuration.
     """
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    text = frame(directory, http.replace("PORT", str(port)))
+    text = frame(directory, http.replace("PORT", str(port)), workers)
     configuration = directory / "nginx.conf"
     configuration.write_text(text)
     command = ["nginx", "-e", "stderr", "-p", str(directory), "-c", str(configuration)]

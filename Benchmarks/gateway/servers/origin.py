@@ -6,7 +6,7 @@ import contextlib
 import pathlib
 import sys
 
-from servers.bodies import write_bodies
+from servers.bodies import FILLER, NUMBERED_SIZES, WEB_SIZES, write_bodies
 from servers.nginx_basics import start_nginx
 from system.cores import Cores, pinned, yielding
 from system.processes import Process
@@ -27,12 +27,57 @@ _HTTP = """\
             add_header Cache-Control "public, max-age=3600";
             access_log LOG paths;
         }
+        location /vary/ {
+            alias ROOT/files/;
+            add_header Vary "Accept-Encoding";
+            add_header Cache-Control "public, max-age=3600";
+            access_log LOG paths;
+        }
+        location /pass/ {
+            alias ROOT/files/;
+            add_header Cache-Control "no-store";
+        }
+        location = /pass-gibibyte {
+            alias ROOT/gibibyte;
+            add_header Cache-Control "no-store";
+        }
+        location /many-gibibytes/ {
+            try_files /gibibyte =404;
+            add_header Cache-Control "public, max-age=3600";
+        }
+        NUMBERED
         location /slow/ {
             proxy_pass http://slow;
             proxy_http_version 1.1;
             proxy_set_header Connection "";
         }
     }"""
+
+
+_NUMBERED = """\
+        location ^~ /KIND/SIZE/ {
+            add_header Cache-Control "public, max-age=LIFETIME";
+            add_header ETag '"$uri"';
+            add_header Accept-Ranges bytes;
+            return 200 "$uriCONTENT";
+        }
+"""
+
+
+def _numbered() -> str:
+    """Any number of URLs, each with content of its own: see `Numbered`."""
+    lines = [f'        set $filler100 "{FILLER}";\n']
+    for length in (1000, 10000, 100000):
+        lines.append(f'        set $filler{length} "{f"$filler{length // 10}" * 10}";\n')
+    for size in WEB_SIZES + NUMBERED_SIZES:
+        content, left = "", size
+        for length in (100000, 10000, 1000, 100):
+            content += f"$filler{length}" * (left // length)
+            left %= length
+        for kind, lifetime in (("many", 3600), ("changing", 1)):
+            location = _NUMBERED.replace("KIND", kind).replace("SIZE", str(size))
+            lines.append(location.replace("LIFETIME", str(lifetime)).replace("CONTENT", content))
+    return "".join(lines).strip()
 
 
 class Origin:
@@ -50,6 +95,9 @@ def running_origin(directory: pathlib.Path, cores: Cores | None):
     directory.mkdir()
     root = directory / "root"
     write_bodies(root)
+    # Without blocks on the disk.
+    with open(root / "gibibyte", "wb") as file:
+        file.truncate(1 << 30)
     shares_core = cores is None or cores.origin == cores.load
 
     def prefix(command: list[str]) -> list[str]:
@@ -59,7 +107,7 @@ def running_origin(directory: pathlib.Path, cores: Cores | None):
     with Process("slow origin", prefix([sys.executable, str(script)]), directory) as slow:
         slow_port = slow.wait_for(r"listening on (\d+)\s")
         log = directory / "access.log"
-        http = _HTTP.replace("ROOT", str(root)).replace("SLOW", slow_port).replace("LOG", str(log))
+        http = _HTTP.replace("NUMBERED", _numbered()).replace("ROOT", str(root)).replace("SLOW", slow_port).replace("LOG", str(log))
         process, port, _ = start_nginx("origin", directory / "nginx", http, prefix)
         with process:
             yield Origin(port, log)

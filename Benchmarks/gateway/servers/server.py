@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Callable
@@ -19,14 +20,18 @@ class Server:
     """Whether the fields of an answer (names in lower case) say that it came from the cache."""
     described: str
     """Configuration and command line, for the report."""
+    secure_port: int | None = None
+    """For TLS and HTTP/2."""
+    store: pathlib.Path | None = None
+    """The directory of what it stores."""
     serves: Callable[[int], bool] = lambda _pid: True
     """Whether the memory of one of its processes counts."""
 
     def serving_processes(self) -> list[int]:
         return [pid for pid in process_tree(self.process.pid) if self.serves(pid)]
 
-    def url(self, path: str) -> str:
-        return f"http://{HOST}:{self.port}{path}"
+    def url(self, path: str, is_secure: bool = False) -> str:
+        return f"https://{HOST}:{self.secure_port}{path}" if is_secure else f"http://{HOST}:{self.port}{path}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import resource
 
 from system.failure import Failure
 
-WANTED = 16384
+WANTED = 32768
 NEEDED = 4096
 
 
