@@ -22,7 +22,8 @@ struct PlainHitTests {
                 guard let number = Int(path.dropFirst()), resources.indices.contains(number) else {
                     return .text("none")
                 }
-                return .bytes(resources[number].body, resources[number].fields)
+                let resource = resources[number]
+                return .bytes(resource.body, resource.fields, declaresLength: resource.declaresLength)
             }
             let clock = TestClock()
             var hits = 0
@@ -91,6 +92,7 @@ private struct Resource: Sendable {
     let path: String
     let body: [UInt8]
     let fields: HTTPFields
+    let declaresLength: Bool
 
     init(_ number: Int, _ random: inout SeededGenerator) {
         path = "/\(number)"
@@ -113,6 +115,7 @@ private struct Resource: Sendable {
         if Int.random(in: 0..<4, using: &random) == 0 { fields[.contentLanguage] = "en" }
         if Int.random(in: 0..<6, using: &random) == 0 { fields[.setCookie] = "a=b" }
         self.fields = fields
+        declaresLength = Int.random(in: 0..<4, using: &random) > 0
     }
 
     func request(_ random: inout SeededGenerator) -> (method: String, lines: String) {
@@ -143,6 +146,7 @@ private struct Resource: Sendable {
                 "x=y",
             ])
         add(12, "Via", ["1.1 other", "1.0 a, 1.1 b"])
+        add(8, "Connection", ["keep-alive", "range", "Keep-Alive, if-none-match", "accept-encoding, x-other"])
         add(12, "Authorization", ["Basic YTpi"])
         let method = Int.random(in: 0..<4, using: &random) == 0 ? "HEAD" : "GET"
         return (method, lines.shuffled(using: &random).joined(separator: "\r\n"))

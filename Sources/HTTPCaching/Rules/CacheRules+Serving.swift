@@ -16,7 +16,11 @@ extension CacheRules {
         if isNotModified(request, facts: facts, stored: stored, now: now) {
             Self.makeNotModified(&served.head)
         } else if request.method == .head {
-            guard stored.body.isComplete else { return nil }
+            guard stored.body.isComplete, let total = stored.body.total else { return nil }
+            // RFC 9110 section 9.3.2: as GET has it.
+            if stored.head.status != .noContent, !served.head.headerFields.contains(.contentLength) {
+                served.head.headerFields.set(.contentLength, String(total))
+            }
         } else {
             switch rangeAnswer(request, facts: facts, stored: stored, now: now) {
             case .whole: served.content = .whole

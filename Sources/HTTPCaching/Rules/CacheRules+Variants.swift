@@ -23,6 +23,9 @@ extension CacheRules {
         }
     }
 
+    /// Whether the value of a field, with a name in lower case, must not be kept: secondary keys have a digest of it.
+    package static func isSecret(_ name: String) -> Bool { SelectingValue.secrets.contains(name) }
+
     /// The only secondary key that matches a request in all fields; nil if there is none, or there are several.
     ///
     /// - Parameters:

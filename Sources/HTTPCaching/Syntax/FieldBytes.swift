@@ -76,7 +76,7 @@ package enum FieldBytes {
 
     static func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
-    package static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] { bytes.map { lowercased($0) } }
+    static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] { bytes.map { lowercased($0) } }
 
     /// Whether a name is another one, which is in lower case.
     package static func areSame(_ name: UnsafeRawBufferPointer, _ other: [UInt8]) -> Bool {
@@ -90,6 +90,12 @@ package enum FieldBytes {
         while let first = slice.first, isSpace(first) { slice = slice.dropFirst() }
         while let last = slice.last, isSpace(last) { slice = slice.dropLast() }
         return slice
+    }
+
+    /// Whether a list has a member.
+    /// - Parameter member: in lower case; letters of the list may be of any case.
+    package static func has(_ member: [UInt8], in list: UnsafeRawBufferPointer) -> Bool {
+        members(Array(list)).contains { $0.withUnsafeBytes { areSame($0, member) } }
     }
 
     /// The members of a list (section 5.6.1), trimmed, empty ones left out. Commas inside quoted strings do not

@@ -11,7 +11,7 @@ import HTTPTypes
 /// two answers. For credentials the SHA-256 replaces the value: the secondary key is stored, and credentials must not
 /// be.
 enum SelectingValue {
-    private static let secrets: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+    static let secrets: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
     /// The normalised value of a field of a request, nil when it is missing.
     static func normalized(name: String, in request: HTTPFields) -> [UInt8]? {

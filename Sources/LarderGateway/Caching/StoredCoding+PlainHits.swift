@@ -2,6 +2,7 @@ import HTTPCaching
 import Larder
 import LarderHTTP
 import LarderServer
+import Locks
 
 /// The same for plain hits, on bytes.
 extension StoredCoding {
@@ -10,8 +11,7 @@ extension StoredCoding {
     static func send(
         _ hit: PlainHit, _ member: Body, _ digest: Digest, to request: PlainRequest, _ body: (PlainHit) -> Void
     ) {
-        guard request.question.isUnconditional,
-            CacheRules.foldedAcceptEncoding(request.values("accept-encoding"), to: ["gzip"]) == "gzip",
+        guard request.question.isUnconditional, accepts(request.values("accept-encoding")),
             let fields = fields(hit.fields)
         else { return }
         fields.withUnsafeBytes { body(hit.sending(member, digest, $0)) }
@@ -25,8 +25,10 @@ extension StoredCoding {
         for line in FieldLines(stored) {
             if forbiddenNames.contains(where: { FieldBytes.areSame(line.name, $0) }) { return nil }
             if line.isNamed("content-length") || line.isNamed("accept-ranges") { continue }
-            if line.isNamed("cache-control"), has("no-transform", line.value) { return nil }
-            if line.isNamed("vary") { varies = varies || has("accept-encoding", line.value) || has("*", line.value) }
+            if line.isNamed("cache-control"), FieldBytes.has(noTransform, in: line.value) { return nil }
+            if line.isNamed("vary") {
+                varies = varies || variesByCoding.contains { FieldBytes.has($0, in: line.value) }
+            }
             if line.isNamed("etag"), line.value.first == UInt8(ascii: "\"") {
                 fields.append(contentsOf: line.name)
                 fields += ": W/".utf8
@@ -42,9 +44,22 @@ extension StoredCoding {
     }
 
     private static let forbiddenNames = forbidden.map { Array($0.canonicalName.utf8) }
+    private static let noTransform = Array("no-transform".utf8)
+    private static let variesByCoding = [Array("accept-encoding".utf8), Array("*".utf8)]
 
-    /// Whether a list has a member, which is given in lower case.
-    private static func has(_ member: String, _ list: UnsafeRawBufferPointer) -> Bool {
-        FieldBytes.members(Array(list)).contains { FieldBytes.lowercased($0).elementsEqual(member.utf8) }
+    /// Whether a client accepts gzip: as it was found for the same value before.
+    private static func accepts(_ value: [UInt8]?) -> Bool {
+        guard let value else { return false }
+        let slot = value.count % slots
+        let known = answers.withLock { $0[slot].flatMap { $0.value == value ? $0.accepts : nil } }
+        if let known { return known }
+        let accepts = CacheRules.foldedAcceptEncoding(value, to: ["gzip"]) == "gzip"
+        if value.count <= longestKept { answers.withLock { $0[slot] = (value, accepts) } }
+        return accepts
     }
+
+    private static let slots = 64
+    /// Clients must not fill memory.
+    private static let longestKept = 256
+    private static let answers = Mutex([(value: [UInt8], accepts: Bool)?](repeating: nil, count: slots))
 }

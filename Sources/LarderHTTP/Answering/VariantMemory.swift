@@ -23,6 +23,8 @@ final class VariantMemory: Sendable {
     }
 
     private static let count = 256
+    /// Of a list and the fields, in bytes: clients must not fill memory.
+    private static let longestKept = 4096
     private let rules: CacheRules
     private let known = Mutex([Known?](repeating: nil, count: VariantMemory.count))
 
@@ -34,7 +36,10 @@ final class VariantMemory: Sendable {
     ///   - index: the metadata of an entry.
     ///   - values: see ``HTTPCache/withPlainHit(_:_:_:values:_:)``.
     func selected(_ index: UnsafeRawBufferPointer, _ values: (String) -> [UInt8]?) -> Selected? {
-        guard let names = VariantIndex.names(index) else { return nil }
+        // The long way reads long lists no slower, and keeps no secrets.
+        guard index.count <= Self.longestKept, let names = VariantIndex.names(index),
+            !names.contains(where: { CacheRules.isSecret($0) })
+        else { return nil }
         var asked: [UInt8] = []
         for name in names {
             // No value has a line feed.
@@ -43,6 +48,7 @@ final class VariantMemory: Sendable {
             asked.append(UInt8(ascii: "="))
             asked += value
         }
+        guard index.count + asked.count <= Self.longestKept else { return nil }
         var hasher = Hasher()
         hasher.combine(bytes: index)
         asked.withUnsafeBytes { hasher.combine(bytes: $0) }

@@ -32,6 +32,8 @@ package struct PlainRequest {
             return value == nil
         }
         for line in view.fields {
+            // It may name fields that end here (RFC 9110 section 7.6.1).
+            if line.kind == .connection, !head.spells("keep-alive", at: line.value) { return nil }
             let isKnown =
                 switch line.name.count {
                 case 3: head.spells("via", at: line.name) ? note(line, &via) : true
