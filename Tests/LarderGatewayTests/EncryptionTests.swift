@@ -79,6 +79,32 @@ struct EncryptionTests {
         }
     }
 
+    /// Of a body of which the store has a part.
+    @Test(arguments: [300_000, 1 << 20]) func damageOfAPartIsAMiss(_ length: Int) async throws {
+        let bytes = SeededData.body(length, 1)
+        let transport = ScriptedTransport { request in
+            var fields = Self.fields
+            guard request.head.headerFields[.range] == "bytes=0-200000" else { return .bytes(bytes, fields) }
+            fields[.contentRange] = "bytes 0-200000/\(length)"
+            return .answer(HTTPResponse(status: .partialContent, headerFields: fields), Array(bytes[...200_000]))
+        }
+        try await withGateway(transport: transport, encryption: Configuration.testKey) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/", "Range: bytes=0-200000"))
+            try await #expect(client.response().status == 206)
+            await setting.cache.drain()
+            try await setting.store.perform { try $0.flush() }
+            try TestFiles.flipByte(of: setting.bodyFile(), at: 300)
+            try await client.send(get("/", "Range: bytes=0-99"))
+            let part = try await client.response()
+            #expect(part.status == 206 && part.body == Array(bytes[..<100]))
+            let again = try await setting.connect()
+            try await #expect(again.exchange(get("/")).body == bytes)
+            try await again.close()
+            try? await client.close()
+        }
+    }
+
     /// From the second request on a body is made ready in memory, also one that is never decrypted as a whole.
     @Test(arguments: [400_000, 3_000_000]) func hotBodiesStayInMemory(_ length: Int) async throws {
         try await run(length) { client, setting, transport, bytes in

@@ -9,7 +9,7 @@ public struct PartialBody: Sendable {
     /// The key that it was looked up by.
     public let key: Key
     let blob: UInt64
-    let token: StagingToken
+    let head: BlobRecord
     let work: PartialWork?
     let file: BodyFile
     let available: StoredRanges
@@ -25,7 +25,7 @@ public struct PartialBody: Sendable {
         self.key = key
         self.file = file
         blob = found.record.blob
-        token = found.head.token
+        head = found.head
         work = found.work
         available = found.progress.ranges
         total = found.progress.total.map { ByteCount($0) }
@@ -40,7 +40,13 @@ public struct PartialBody: Sendable {
     /// - Parameter range: offsets from the start of the body.
     /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
-        try Self.bytes(in: range, of: file, available, path: path)
+        do {
+            return try Self.bytes(in: range, of: file, available, path: path)
+        } catch let error as LarderError where error.code == .corruption {
+            // The file of a body that is being written is its writer's.
+            if !isBeingWritten { store.engine.damage.quarantineLater(blob, head, error.message) }
+            throw error
+        }
     }
 
     /// The bytes of a range, read on a thread that may wait for the disk. Result and errors are those of the
@@ -81,6 +87,8 @@ public struct PartialBody: Sendable {
 
     /// True if its file cannot be read without the store's key.
     package var isEncrypted: Bool { file.seal != nil }
+
+    var token: StagingToken { head.token }
 
     private var path: FilePath { store.engine.files.staging.path(of: token.name) }
 

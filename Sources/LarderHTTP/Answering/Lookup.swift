@@ -58,11 +58,16 @@ final class Lookup: Sendable {
         } ?? []
     }
 
-    /// As above, on a thread that may wait: bodies that `find` leaves encrypted are decrypted, and damaged ones missed.
+    /// As above, on a thread that may wait, after bytes that `find` leaves encrypted turned out to be damaged: bodies
+    /// are decrypted, and damaged ones missed. Responses with bodies in progress, which would have to be read again,
+    /// are left out.
     func findDecrypted(
         _ primary: String, _ scope: SearchScope?, for request: HTTPRequest
     ) async -> [ResponseStore.Found] {
-        (try? await responses.store.performShort { [self] in findWaiting(primary, scope, for: request) }) ?? []
+        let found = try? await responses.store.performShort { [self] in findWaiting(primary, scope, for: request) }
+        return (found ?? []).filter { found in
+            !found.parts.contains { if case .inProgress(let body) = $0.bytes { body.isEncrypted } else { false } }
+        }
     }
 
     /// As above; nil where it would take waiting.

@@ -208,6 +208,37 @@ import Testing
         }
     }
 
+    /// The last chunk of most bodies is short: to read on behind it is not damage.
+    @Test(arguments: [300_000, 1 << 20, 1 << 20 | 1]) func bodiesOfPartsAreCompleted(_ length: Int) throws {
+        try withStore(configuration: configuration()) { store in
+            let bytes = body(length)
+            let first = try store.partialWriter(for: "k", total: ByteCount(length))
+            try first.write(bytes[..<100], at: 0)
+            try first.suspend()
+            let second = try store.partialWriter(for: "k", total: ByteCount(length))
+            try second.write(bytes[100...], at: 100)
+            try second.commit()
+            try #expect(store.bytes("k") == bytes)
+        }
+    }
+
+    @Test func aDamagedBodyInProgressIsAMiss() throws {
+        try withStore(configuration: configuration()) { store in
+            let bytes = body(200_000)
+            let writer = try store.partialWriter(for: "k", total: 300_000)
+            try writer.write(bytes, at: 0)
+            try writer.suspend()
+            try store.flush()
+            let file = try #require(TestFiles.tree(store.path.appending("blobs")).first { $0.contains("/") })
+            try TestFiles.flipByte(of: store.path.appending("blobs").appending(file), at: 300)
+            let partial = try #require(try store.partialBody(of: "k"))
+            try #expect(code { try partial.bytes(in: 0..<100) as [UInt8] } == .corruption)
+            while try store.partialBody(of: "k") != nil { usleep(1_000) }
+            try store.put(bytes, for: "k")
+            try #expect(store.bytes("k") == bytes)
+        }
+    }
+
     /// Damage makes a miss where the body is read at once.
     @Test func aDamagedFileIsAMiss() throws {
         try withStore(configuration: configuration()) { store in

@@ -342,10 +342,11 @@ final class PartialWork: @unchecked Sendable {
         guard let file = content else { return hash.finalize() }
         var buffer = [UInt8](repeating: 0, count: Int(min(max(length - offset, 0), 256 << 10)))
         while offset < length {
-            let count = try buffer.withUnsafeMutableBytes {
-                try file.readSound(into: $0, at: offset, path: nil)
+            // No further: behind the last byte an encrypted file is damaged.
+            let wanted = try buffer.withUnsafeMutableBytes { buffer in
+                let part = buffer[..<Int(min(Int64(buffer.count), length - offset))]
+                return try file.readSound(into: UnsafeMutableRawBufferPointer(rebasing: part), at: offset, path: nil)
             }
-            let wanted = Int(min(Int64(count), length - offset))
             if wanted == 0 {
                 throw LarderError(.io, "the file of the body of \(key) became shorter while it was written", key: key)
             }
