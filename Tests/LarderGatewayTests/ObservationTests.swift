@@ -72,15 +72,17 @@ struct ObservationTests {
                 get("/", "Via: 1.1 test-gateway"),
             ])
         #expect(lines.count == 3)
-        let fixed = lines.map { $0.replacing(/"microseconds":[0-9]+/, with: "\"microseconds\":0") }
+        // A connection may be logged after the next one has begun.
+        let fixed = Set(lines.map { $0.replacing(/"microseconds":[0-9]+/, with: "\"microseconds\":0") })
         let start =
             "{\"time\":\"2026-11-21T14:08:10Z\",\"client\":\"127.0.0.1\",\"method\":\"GET\",\"host\":\"example.org\""
         #expect(
-            fixed[0] == start + ",\"target\":\"/a\",\"version\":\"HTTP/1.1\",\"referer\":\"http://x/ü\","
-                + "\"userAgent\":\"a\\\"b\\\\c\",\"source\":\"network\",\"status\":200,\"bytes\":5,\"microseconds\":0}"
-        )
-        #expect(fixed[1].contains("\"source\":\"hit\",\"status\":200,\"bytes\":5"))
-        #expect(fixed[2].contains("\"source\":\"gateway\",\"status\":508"))
+            fixed.contains(
+                start + ",\"target\":\"/a\",\"version\":\"HTTP/1.1\",\"referer\":\"http://x/ü\","
+                    + "\"userAgent\":\"a\\\"b\\\\c\",\"source\":\"network\",\"status\":200,\"bytes\":5,\"microseconds\":0}"
+            ), "\(lines)")
+        #expect(fixed.contains { $0.contains("\"source\":\"hit\",\"status\":200,\"bytes\":5") }, "\(lines)")
+        #expect(fixed.contains { $0.contains("\"source\":\"gateway\",\"status\":508") }, "\(lines)")
     }
 
     @Test func aLogThatCannotBeOpenedIsAnError() async throws {
