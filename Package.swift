@@ -151,8 +151,8 @@ let package = Package(
         .target(
             name: "LarderServer",
             dependencies: [
-                "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .logging, .nioCore, .nioHTTP2, .nioHTTPTypes,
-                .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
+                "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .logging, .nioCore, .nioHPACK, .nioPosix,
+                .nioSSL, .nioTLS, .systemPackage,
             ]
         ),
         .target(
@@ -318,7 +318,7 @@ let package = Package(
             dependencies: [
                 "CZlib", "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
                 "LarderNIOTransport", "LarderServer", "Locks", "TestOrigin", "TestSupport", .httpTypes, .nioCore,
-                .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
+                .nioEmbedded, .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
             ],
             exclude: ["Effort"]
         ),
@@ -392,6 +392,7 @@ extension Target.Dependency {
     static let metricsTestKit = product("MetricsTestKit", "swift-metrics", "LarderMetrics")
 
     static let nioCore = nio("NIOCore")
+    static let nioEmbedded = nio("NIOEmbedded")
     static let nioHTTP1 = nio("NIOHTTP1")
     static let nioPosix = nio("NIOPosix")
     static let nioTLS = nio("NIOTLS")

@@ -13,6 +13,17 @@ package struct FieldLine: Hashable, Sendable {
     package let kind: Kind
     /// Whether the value has CR LF in it, in a response only.
     package fileprivate(set) var isFolded = false
+
+    /// A field of HTTP/2, which are all of one kind.
+    package init(name: Range<Int>, value: Range<Int>) {
+        self.init(name: name, value: value, kind: .other)
+    }
+
+    fileprivate init(name: Range<Int>, value: Range<Int>, kind: Kind) {
+        self.name = name
+        self.value = value
+        self.kind = kind
+    }
 }
 
 extension FieldLine {

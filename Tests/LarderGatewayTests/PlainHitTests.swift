@@ -2,6 +2,8 @@ import Foundation
 import HTTPTestSupport
 import HTTPTypes
 import Larder
+import LarderGateway
+import LarderHTTP
 import SeededData
 import TestOrigin
 import TestSupport
@@ -15,55 +17,84 @@ struct PlainHitTests {
         async throws
     {
         for round in 0..<Self.rounds {
-            var random = SeededGenerator(seed: UInt64(round))
-            let resources = (0..<24).map { Resource($0, &random) }
-            let transport = ScriptedTransport { request in
-                let path = request.head.path ?? ""
-                guard let number = Int(path.dropFirst()), resources.indices.contains(number) else {
-                    return .text("none")
-                }
-                let resource = resources[number]
-                return .bytes(resource.body, resource.fields, declaresLength: resource.declaresLength)
-            }
-            let clock = TestClock()
-            var hits = 0
+            let comparison = Comparison(round)
             try await withGateway(
-                transport: transport, compression: compression,
-                caching: {
-                    $0.clock = clock
-                    $0.compressesBodies = compression != .off
-                }
+                transport: comparison.transport, compression: compression, caching: { comparison.set(&$0, compression) }
             ) { setting in
                 let client = try await setting.connect()
-                for resource in resources {
-                    for coding in Resource.codings {
-                        _ = try await client.exchange(get(resource.path, "Accept-Encoding: \(coding)"))
-                    }
-                }
-                try await setting.store.perform { try $0.flush() }
-                for _ in 0..<400 {
-                    let resource = resources.randomElement(using: &random) ?? resources[0]
-                    let (method, lines) = resource.request(&random)
-                    let long = get(resource.path, lines + "\r\nPragma: nothing", method: method)
-                    // What is not stored yet is stored by the first.
-                    if try await !client.answer(long, method).isHit { try await setting.settleStore() }
-                    let short = try await client.answer(get(resource.path, lines, method: method), method)
-                    let expected = try await client.answer(long, method)
-                    hits += short.isHit ? 1 : 0
-                    let about = Comment(
-                        rawValue: "round \(round), \(method) \(resource.path)\n\(lines)\n\(resource.fields)")
-                    #expect(short.isHit == expected.isHit, about)
-                    guard short.isHit else {
-                        try await setting.settleStore()
-                        continue
-                    }
-                    #expect(short.lines == expected.lines, about)
-                    #expect(short.body == expected.body, about)
-                }
+                try await comparison.run(setting, client)
                 try await client.close()
             }
-            #expect(hits > 200)
         }
+    }
+
+    @Test(arguments: [Compression.off, .trial]) func theShortWayAnswersAsTheLongOneOverHTTP2(
+        _ compression: Compression
+    ) async throws {
+        for round in 0..<Self.rounds {
+            let comparison = Comparison(round)
+            try await withTLS(
+                comparison.transport, compression: compression, caching: { comparison.set(&$0, compression) }
+            ) { setting, port in
+                let client = try await HTTP2Client.connect(to: port)
+                try await comparison.run(setting, client)
+                await client.close()
+            }
+        }
+    }
+}
+
+/// Random resources, and random requests for them on both ways.
+private final class Comparison: Sendable {
+    private let round: Int
+    private let resources: [Resource]
+    let transport: ScriptedTransport
+
+    init(_ round: Int) {
+        self.round = round
+        var random = SeededGenerator(seed: UInt64(round))
+        let resources = (0..<24).map { Resource($0, &random) }
+        self.resources = resources
+        transport = ScriptedTransport { request in
+            let path = request.head.path ?? ""
+            guard let number = Int(path.dropFirst()), resources.indices.contains(number) else { return .text("none") }
+            let resource = resources[number]
+            return .bytes(resource.body, resource.fields, declaresLength: resource.declaresLength)
+        }
+    }
+
+    func set(_ configuration: inout HTTPCacheConfiguration, _ compression: Compression) {
+        configuration.clock = TestClock()
+        configuration.compressesBodies = compression != .off
+    }
+
+    func run(_ setting: Setting, _ client: some Asking) async throws {
+        var random = SeededGenerator(seed: UInt64(round) &+ 1 << 32)
+        for resource in resources {
+            for coding in Resource.codings {
+                _ = try await client.answer("GET", resource.path, ["Accept-Encoding: \(coding)"])
+            }
+        }
+        try await setting.store.perform { try $0.flush() }
+        var hits = 0
+        for _ in 0..<400 {
+            let resource = resources.randomElement(using: &random) ?? resources[0]
+            let (method, lines) = resource.request(&random)
+            let long = lines + ["Pragma: nothing"]
+            // What is not stored yet is stored by the first.
+            if try await !client.answer(method, resource.path, long).isHit { try await setting.settleStore() }
+            let short = try await client.answer(method, resource.path, lines)
+            let expected = try await client.answer(method, resource.path, long)
+            hits += short.isHit ? 1 : 0
+            let about = Comment(rawValue: "round \(round), \(method) \(resource.path)\n\(lines)\n\(resource.fields)")
+            #expect(short.isHit == expected.isHit, about)
+            guard short.isHit else {
+                try await setting.settleStore()
+                continue
+            }
+            #expect(short == expected, about)
+        }
+        #expect(hits > 200)
     }
 }
 
@@ -75,14 +106,40 @@ extension Setting {
     }
 }
 
-extension RawClient {
-    fileprivate func answer(_ request: String, _ method: String) async throws -> (
-        lines: [String], body: [UInt8], isHit: Bool
-    ) {
-        try await send(request)
+/// What is compared of an answer.
+private struct Answer: Equatable {
+    var lines: [String]
+    var body: [UInt8]
+    var isHit: Bool { lines.contains { $0.lowercased().hasPrefix("cache-status") && $0.contains("hit") } }
+}
+
+/// A client over one version of HTTP.
+private protocol Asking {
+    func answer(_ method: String, _ path: String, _ lines: [String]) async throws -> Answer
+}
+
+extension RawClient: Asking {
+    fileprivate func answer(_ method: String, _ path: String, _ lines: [String]) async throws -> Answer {
+        try await send(get(path, lines.joined(separator: "\r\n"), method: method))
         let response = try await response(to: method)
-        let lines = [response.statusLine] + response.fields.map { "\($0.name): \($0.value)" }.sorted()
-        return (lines, response.body, response["Cache-Status"]?.contains("hit") == true)
+        let fields = response.fields.map { "\($0.name): \($0.value)" }.sorted()
+        return Answer(lines: [response.statusLine] + fields, body: response.body)
+    }
+}
+
+extension HTTP2Client: Asking {
+    fileprivate func answer(_ method: String, _ path: String, _ lines: [String]) async throws -> Answer {
+        var fields = HTTPFields()
+        for line in lines {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            guard let name = HTTPField.Name(String(parts[0])), name != .connection else { continue }
+            fields.append(HTTPField(name: name, value: String(parts.last?.dropFirst() ?? "")))
+        }
+        let request = HTTPRequest(
+            method: .init(method) ?? .get, scheme: "https", authority: "example.org", path: path, headerFields: fields)
+        let response = try await send(request)
+        let received = response.head.headerFields.map { "\($0.name): \($0.value)" }.sorted()
+        return Answer(lines: ["\(response.head.status.code)"] + received, body: response.body)
     }
 }
 
@@ -118,7 +175,7 @@ private struct Resource: Sendable {
         declaresLength = Int.random(in: 0..<4, using: &random) > 0
     }
 
-    func request(_ random: inout SeededGenerator) -> (method: String, lines: String) {
+    func request(_ random: inout SeededGenerator) -> (method: String, lines: [String]) {
         var lines = ["User-Agent: test"]
         func add(_ chance: Int, _ name: String, _ values: [String]) {
             guard Int.random(in: 0..<chance, using: &random) == 0, let value = values.randomElement(using: &random)
@@ -149,6 +206,6 @@ private struct Resource: Sendable {
         add(8, "Connection", ["keep-alive", "range", "Keep-Alive, if-none-match", "accept-encoding, x-other"])
         add(12, "Authorization", ["Basic YTpi"])
         let method = Int.random(in: 0..<4, using: &random) == 0 ? "HEAD" : "GET"
-        return (method, lines.shuffled(using: &random).joined(separator: "\r\n"))
+        return (method, lines.shuffled(using: &random))
     }
 }

@@ -24,11 +24,15 @@ final class Worker: @unchecked Sendable {
     var view = RequestHeadView()
     /// Room for a head.
     var scratch: [UInt8] = []
+    /// Room for the fields of an answer over HTTP/2.
+    var fieldBytes = ByteBuffer()
+    /// Room for a request over HTTP/2.
+    var plainRequest = PlainRequestBytes()
     var log: AccessLogLines?
     private var date: (seconds: Int64, field: [UInt8]) = (.min, [])
     private var connections: [ObjectIdentifier: any SupervisedConnection] = [:]
-    /// Bodies that writes under way share, by how many of them.
-    private var lent: [Digest: Int] = [:]
+    /// Bodies that writes under way share: how many of them, and what counts as memory.
+    private var lent: [Digest: (writes: Int, bytes: Int)] = [:]
     private var ticker: RepeatedTask?
     private(set) var shedding: Shedding?
     private(set) var isDraining = false
@@ -120,16 +124,19 @@ final class Worker: @unchecked Sendable {
     // MARK: Shared bodies
 
     /// Counts the memory of a body that is being sent, once however many share it.
+    /// - Parameter count: of the part that is sent, in bytes: the largest counts.
     func lend(_ digest: Digest, _ count: Int) {
         eventLoop.assertInEventLoop()
-        if lent[digest, default: 0] == 0 { core.memory.add(count) }
-        lent[digest, default: 0] += 1
+        let body = lent[digest] ?? (writes: 0, bytes: 0)
+        let bytes = max(body.bytes, count)
+        core.memory.add(bytes - body.bytes)
+        lent[digest] = (body.writes + 1, bytes)
     }
 
-    func takeBack(_ digest: Digest, _ count: Int) {
-        guard let writes = lent[digest] else { return }
-        lent[digest] = writes > 1 ? writes - 1 : nil
-        if writes == 1 { core.memory.add(-count) }
+    func takeBack(_ digest: Digest) {
+        guard let body = lent[digest] else { return }
+        lent[digest] = body.writes > 1 ? (body.writes - 1, body.bytes) : nil
+        if body.writes == 1 { core.memory.add(-body.bytes) }
     }
 
     /// Looks at all connections every so often, and at the memory that all event loops hold.

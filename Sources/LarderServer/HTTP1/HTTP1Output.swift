@@ -86,7 +86,7 @@ final class HTTP1Output {
         write.assumeIsolated().whenComplete { _ in
             self.bulkWrites -= 1
             self.lentBytes -= count
-            self.worker.takeBack(digest, count)
+            self.worker.takeBack(digest)
         }
     }
 

@@ -129,43 +129,7 @@ struct PlainHits {
         case 304: output.writeStaticString("HTTP/1.1 304 Not Modified\r\n")
         default: output.writeString("HTTP/1.1 \(hit.status) \(ReasonPhrase.standard(hit.status))\r\n")
         }
-        output.writeBytes(hit.fields)
-        if let length = hit.missingLength {
-            output.writeStaticString("Content-Length: ")
-            output.writeDecimal(length)
-            output.writeStaticString("\r\n")
-        }
-        guard let cached = hit.cached else {
-            if let date { output.writeBytes(date) }
-            output.writeStaticString("\r\n")
-            return
-        }
-        output.writeStaticString("Age: ")
-        output.writeDecimal(cached.ageSeconds)
-        // Via and the name in Cache-Status are the same each time.
-        output.writeBytes(cached.fields)
-        output.writeDecimal(cached.freshSeconds)
-        output.writeStaticString("\r\n\r\n")
-    }
-}
-
-extension ByteBuffer {
-    /// Writes a number in decimal digits.
-    mutating func writeDecimal(_ number: Int64) {
-        if number >= 0, number < 10 {
-            writeInteger(UInt8(number) + 0x30)
-            return
-        }
-        withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
-            var rest = number.magnitude
-            var start = 20
-            repeat {
-                start -= 1
-                digits[start] = UInt8(rest % 10) + 0x30
-                rest /= 10
-            } while rest > 0
-            if number < 0 { writeInteger(UInt8(ascii: "-")) }
-            writeBytes(UnsafeRawBufferPointer(rebasing: digits[start...]))
-        }
+        hit.writeFields(date: date, into: &output)
+        output.writeStaticString("\r\n")
     }
 }

@@ -1,96 +1,150 @@
+import LarderHTTP
 import NIOCore
-import NIOHTTP2
-import NIOHTTPTypesHTTP2
 
-/// A client connection that speaks HTTP/2: takes the events of its channel, keeps the table of its streams, and ends.
+/// A client connection that speaks HTTP/2 (RFC 9113): takes the events of its channel, keeps the table of its streams,
+/// and ends. `HTTP2Connection+Frames` says what each frame does.
 ///
-/// Each owner below keeps its own state: ``HTTP2Flow`` how far the content has come, ``HTTP2Scheduler`` who may send,
-/// ``HTTP2Deadlines`` the limits in time. ``addStream(_:)`` wires those of a stream: ``HTTP2StreamHandler``.
-final class HTTP2Connection: ChannelInboundHandler {
-    typealias InboundIn = HTTP2Frame
-    typealias OutboundOut = HTTP2Frame
+/// Each owner below keeps its own state: ``HTTP2FrameReader`` and ``HTTP2HeadReader`` what has come, ``HTTP2Output``
+/// what goes out, ``HTTP2Scheduler`` who may send, ``HTTP2Deadlines`` the limits in time, ``HTTP2Stream`` a request
+/// whose answer is not written at once.
+final class HTTP2Connection: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
 
-    private let worker: Worker
+    let worker: Worker
     private let channel: any Channel
-    private let flow: HTTP2Flow
-    private let scheduler: HTTP2Scheduler
+    let output: HTTP2Output
+    let scheduler: HTTP2Scheduler
+    let plainHits: HTTP2PlainHits
+    private var reader = HTTP2FrameReader()
+    var heads: HTTP2HeadReader
+    /// When the first byte of a frame or a head came that is not complete.
+    private var insideSince: NIODeadline?
     private var deadlines: HTTP2Deadlines
-    private var streams: [Int: HTTP2StreamHandler] = [:]
+    var intake = HTTP2Intake()
+    private(set) var streams: [Int: HTTP2Stream] = [:]
+    /// Streams that came in the read under way, of which it is not known whether content follows.
+    var undecided: [HTTP2Stream] = []
+    /// Streams that the gateway has reset: what the client sent before it knew is passed over.
+    private(set) var resetStreams = RecentStreams()
+    private(set) var endedStreams = RecentStreams()
+    var lastStream = 0
+    /// The client has sent its settings.
+    var hasSettings = false
     /// It takes no new streams.
-    private var isLeaving = false
-    private var hasBegun = false
-    /// A GOAWAY with an error was sent.
-    private var hasFailed = false
+    private(set) var isLeaving = false
+    /// Its last frame is written.
+    private var isOver = false
     private var resets = ResetCount()
     private var requestCount = 0
-    private var lastStream = HTTP2StreamID.rootStream
+    private var hasPendingRead = false
+    private(set) var client = "local"
+    private(set) var isLoopback = false
 
     init(_ worker: Worker, _ channel: any Channel) {
         self.worker = worker
         self.channel = channel
-        flow = HTTP2Flow()
-        scheduler = HTTP2Scheduler(worker, channel, flow)
+        output = HTTP2Output(worker, channel)
+        scheduler = HTTP2Scheduler(worker, output)
+        plainHits = HTTP2PlainHits(worker, output, scheduler)
+        heads = HTTP2HeadReader(limit: Self.announcedHeadBytes(worker.core.configuration.limits))
         deadlines = HTTP2Deadlines(worker.core.time.now())
     }
 
-    var client: String { remoteAddress?.ipAddress ?? "local" }
-    var isLoopback: Bool { remoteAddress?.isLoopback ?? false }
-
-    // MARK: Wiring
-
-    /// Adds the handlers that answer the request of a new stream.
-    func addStream(_ channel: any Channel) throws {
-        let id = try? channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID)
-        let output = HTTP2StreamOutput(id.map { Int($0) } ?? 0, worker, flow, scheduler)
-        let content = HTTP2RequestContent()
-        let responder = HTTP2Responder(worker, output, scheduler, content)
-        let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(HTTP2FramePayloadToHTTPServerCodec())
-        try pipeline.addHandler(HTTP2StreamHandler(worker, self, scheduler, output, content, responder))
+    /// What the gateway announces as the longest head. A longer one ends the connection, as its fields cannot be passed
+    /// over without being decoded. So this is more than the gateway takes, and a head in between gets 431.
+    private static func announcedHeadBytes(_ limits: GatewayLimits) -> Int {
+        min(max(4 * limits.headBytes, 256 << 10), 64 << 20)
     }
 
     // MARK: Channel events
 
     func handlerAdded(context: ChannelHandlerContext) {
         // Added when the handshake is over, on a connection that is active.
-        guard !hasBegun else { return }
-        hasBegun = true
+        output.attach(context)
+        client = context.remoteAddress?.ipAddress ?? "local"
+        isLoopback = context.remoteAddress?.isLoopback ?? false
         worker.add(self)
+        let limits = worker.core.configuration.limits
+        output.write {
+            // SETTINGS_MAX_CONCURRENT_STREAMS, SETTINGS_MAX_HEADER_LIST_SIZE.
+            $0.writeSettings([(3, UInt32(limits.streams)), (6, UInt32(Self.announcedHeadBytes(limits)))])
+        }
+        output.push()
         if worker.isDraining { drain() }
     }
 
-    func channelInactive(context: ChannelHandlerContext) {
-        worker.remove(self)
-        context.fireChannelInactive()
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
+        var bytes = unwrapInboundIn(data)
+        reader.keep(&bytes)
+        output.isCorked = true
+        do throws(HTTP2Fault) {
+            while !isOver, let frame = try reader.next() {
+                do throws(HTTP2Fault) {
+                    try receive(frame)
+                } catch .stream(let id, let code) {
+                    countReset()
+                    reset(id, code)
+                }
+            }
+        } catch .connection(let code) {
+            worker.counters.malformedRequests += 1
+            close(code)
+        } catch {
+            close(.internalError)
+        }
+        reader.release()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        flow.forget(over: 2 * streams.count + 64) { streams[$0] != nil }
+        let streams = undecided
+        undecided = []
+        for stream in streams { stream.readComplete() }
+        let isInside = reader.isInside || heads.openStream != nil
+        if !isInside { insideSince = nil } else if insideSince == nil { insideSince = worker.core.time.now() }
         scheduler.send()
+        output.isCorked = false
+        output.push()
         context.fireChannelReadComplete()
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable { scheduler.send() }
+        if context.channel.isWritable {
+            scheduler.send()
+            resumeReading(context)
+        }
         context.fireChannelWritabilityChanged()
     }
 
+    func channelInactive(context: ChannelHandlerContext) {
+        leave()
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { leave() }
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // An error of one stream arrives here, too; swift-nio-http2 has reset the stream, and the others continue. If
-        // the connection is at fault, it has sent a GOAWAY that says so.
-        if error is any NIOHTTP2Error, !hasFailed { return }
+        // Of the connection or of TLS: there is no way to tell the client.
         context.close(promise: nil)
     }
 
-    /// A frame has come from the client.
-    func received(_ frame: HTTP2FrameScanner.Frame) {
-        if frame.type == .reset { return countReset() }
-        flow.received(frame)
+    /// A client that asks and does not read gets no further.
+    func read(context: ChannelHandlerContext) {
+        if output.allowsReading { context.read() } else { hasPendingRead = true }
     }
 
-    /// A request that is cancelled as soon as it is sent costs more than it takes from the client (RFC 9113 section
-    /// 10.5). A client with very many is cut off, without a word about what was processed: see ``ListenerFactory``.
-    private func countReset() {
+    private func resumeReading(_ context: ChannelHandlerContext) {
+        guard hasPendingRead else { return }
+        hasPendingRead = false
+        context.read()
+    }
+
+    /// A request that is cancelled as soon as it is sent, or one that has to be reset, costs more than it takes from
+    /// the client (RFC 9113 section 10.5). A client with very many is cut off, without a word about what was processed:
+    /// it would send requests again that were.
+    func countReset() {
         guard resets.isTooMany(at: worker.core.time.now()) else { return }
         worker.core.logger.warning(
             "a client cancels too many requests: its connection is cut off",
@@ -98,64 +152,89 @@ final class HTTP2Connection: ChannelInboundHandler {
         reset()
     }
 
-    /// A frame is on its way to the client.
-    func wrote(_ frame: HTTP2FrameScanner.Frame) {
-        switch frame.type {
-        case .data:
-            flow.sent(Int64(frame.length), on: frame.stream)
-            streams[frame.stream]?.wroteFrame(Int64(frame.length), isLast: frame.flags & 1 == 1)
-        case .headers: streams[frame.stream]?.wroteHead()
-        case .goAway:
-            // RFC 9113 section 6.8: behind the last stream, the error code.
-            if frame.number(at: 4) != 0 { hasFailed = true }
-        case .reset, .settings, .windowUpdate:
-            break
-        }
-    }
-
     // MARK: Streams
 
-    func began(_ stream: HTTP2StreamHandler) {
-        lastStream = HTTP2StreamID(stream.id)
-        streams[stream.id] = stream
+    private func countRequest() {
         requestCount += 1
         if requestCount >= worker.core.configuration.limits.requestsPerConnection { drain() }
     }
 
-    func ended(_ stream: HTTP2StreamHandler) {
-        streams[stream.id] = nil
-        flow.forget(stream.id)
+    func begin(_ id: Int) -> HTTP2Stream {
+        let stream = HTTP2Stream(id, worker, self)
+        streams[id] = stream
+        countRequest()
+        return stream
+    }
+
+    /// A stream was answered at once.
+    func answered(_ id: Int) {
+        endedStreams.append(id)
         deadlines.restart(worker.core.time.now())
-        if isLeaving, streams.isEmpty { closeWhenWritten() }
+        countRequest()
+    }
+
+    /// Request and answer are complete, or the client has reset the stream.
+    func end(_ stream: HTTP2Stream) {
+        guard streams[stream.id] === stream else { return }
+        endedStreams.append(stream.id)
+        forget(stream)
+    }
+
+    /// Resets a stream.
+    func reset(_ id: Int, _ code: HTTP2Code) {
+        output.write { $0.writeReset(stream: id, code) }
+        resetStreams.append(id)
+        if let stream = streams[id] { forget(stream) }
+    }
+
+    private func forget(_ stream: HTTP2Stream) {
+        streams[stream.id] = nil
+        stream.leave()
+        deadlines.restart(worker.core.time.now())
+        if isLeaving, streams.isEmpty { close(.noError) }
+        scheduler.send()
     }
 
     // MARK: Endings
 
-    /// The last frame of all: when it is written, so is everything before. ``tick(_:)`` sees to it that a client that
-    /// does not read cannot put this off.
-    private func closeWhenWritten() {
-        goAway(lastStream).assumeIsolated().whenComplete { _ in self.channel.close(promise: nil) }
+    /// Says goodbye, and closes when that is written. ``tick(_:)`` sees to it that a client that does not read cannot
+    /// put this off.
+    private func close(_ code: HTTP2Code) {
+        guard !isOver else { return }
+        isOver = true
+        isLeaving = true
+        output.write { $0.writeGoAway(lastStream: lastStream, code) }
+        output.whenTaken { self.channel.close(promise: nil) }
     }
 
-    private func goAway(_ last: HTTP2StreamID) -> EventLoopFuture<Void> {
-        channel.writeAndFlush(
-            HTTP2Frame(
-                streamID: .rootStream, payload: .goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)))
+    /// The connection has ended.
+    private func leave() {
+        isOver = true
+        worker.remove(self)
+        undecided = []
+        let open = streams.values
+        streams = [:]
+        for stream in open { stream.leave() }
+        output.leave()
     }
 }
 
 extension HTTP2Connection: SupervisedConnection {
     var remoteAddress: SocketAddress? { channel.remoteAddress }
     var heldBytes: Int { Int(scheduler.held) }
-    var progress: Int64 { deadlines.progress(taken: flow.taken) }
+    var progress: Int64 { deadlines.progress(taken: output.taken) }
 
     func footprint(progress: Int64) -> Int {
         streams.values.reduce(heldBytes) { $0 + $1.footprint(isMoving: progress > 0) }
     }
 
     func tick(_ now: NIODeadline) {
+        if let insideSince, now - insideSince > TimeAmount(worker.core.configuration.limits.headTimeout) {
+            worker.counters.timeouts += 1
+            return abort()
+        }
         let situation = HTTP2Deadlines.Situation(
-            hasStreams: !streams.isEmpty, isAllTaken: flow.isAllTaken, isBlocked: isBlocked, taken: flow.taken,
+            hasStreams: !streams.isEmpty, isAllTaken: output.isAllTaken, isBlocked: isBlocked, taken: output.taken,
             unacknowledged: SendQueue.unacknowledged(channel))
         switch deadlines.check(situation, now, worker.core.configuration.limits) {
         case .isTooSlow:
@@ -164,10 +243,11 @@ extension HTTP2Connection: SupervisedConnection {
         case .isIdle: drain()
         case .inTime: tickStreams(now)
         }
+        output.flush()
     }
 
     /// Whether something is there for the client that it does not take, for another reason than a stream's own window.
-    private var isBlocked: Bool { !flow.isAllTaken || SendQueue.pending(channel) > 0 || scheduler.isOutOfWindow }
+    private var isBlocked: Bool { !output.isAllTaken || SendQueue.pending(channel) > 0 || scheduler.isOutOfWindow }
 
     private func tickStreams(_ now: NIODeadline) {
         let isProgressing = streams.values.contains(where: \.isProgressing)
@@ -184,9 +264,8 @@ extension HTTP2Connection: SupervisedConnection {
         guard !isLeaving else { return }
         isLeaving = true
         deadlines.restart(worker.core.time.now())
-        goAway(.maxID).assumeIsolated().whenComplete { _ in
-            if self.streams.isEmpty { self.closeWhenWritten() }
-        }
+        output.write { $0.writeGoAway(lastStream: 0x7FFF_FFFF, .noError) }
+        if streams.isEmpty { close(.noError) } else { output.flush() }
     }
 
     func abort() { reset() }
@@ -194,6 +273,7 @@ extension HTTP2Connection: SupervisedConnection {
     /// What was not taken is lost to a client that is cut off in the middle.
     func reset() {
         scheduler.isCutOff = true
+        isOver = true
         channel.reset()
     }
 }

@@ -5,9 +5,34 @@ import Locks
 
 /// What is still to be sent of an answer, with as little of it in memory as its source allows.
 struct HTTP2Content {
-    private struct Run {
-        let bytes: [UInt8]
-        var left: Range<Int>
+    /// Bytes in memory.
+    struct Run {
+        fileprivate enum Bytes {
+            case own([UInt8])
+            case shared(ByteBuffer)
+        }
+
+        fileprivate let bytes: Bytes
+        fileprivate var left: Range<Int>
+
+        /// Bytes of memory that only this answer needs.
+        fileprivate var memory: Int64 { if case .own(let bytes) = bytes { Int64(bytes.count) } else { 0 } }
+
+        var count: Int { left.count }
+
+        func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
+            switch bytes {
+            case .own(let bytes): bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[left])) }
+            case .shared(let bytes):
+                bytes.withUnsafeReadableBytes { body(UnsafeRawBufferPointer(rebasing: $0[left])) }
+            }
+        }
+    }
+
+    /// A body in memory that other answers send, too.
+    struct Shared {
+        let digest: Digest
+        let count: Int
     }
 
     private var runs = CircularBuffer<Run>()
@@ -23,17 +48,29 @@ struct HTTP2Content {
     /// Whether there is nothing to send at once.
     var isEmpty: Bool { runs.isEmpty }
 
+    /// What it shares with other answers.
+    let shared: Shared?
+
     /// Nothing yet.
-    init() {}
+    init() { shared = nil }
+
+    /// A part of a body in memory.
+    init(_ part: ByteBuffer, sharedAs digest: Digest) {
+        shared = Shared(digest: digest, count: part.readableBytes)
+        runs.append(Run(bytes: .shared(part), left: 0..<part.readableBytes))
+        isComplete = true
+    }
 
     /// Bytes in memory.
     init(_ bytes: [UInt8]) {
+        shared = nil
         append(bytes)
         isComplete = true
     }
 
     /// A response's content. What is in files is read when the client takes it.
     init(_ body: ResponseBody) throws {
+        shared = nil
         guard case .segments(let segments) = body.source else {
             source = body
             return
@@ -62,22 +99,22 @@ struct HTTP2Content {
 
     private mutating func append(_ bytes: [UInt8], _ range: Range<Int64>) {
         guard !range.isEmpty else { return }
-        runs.append(Run(bytes: bytes, left: Int(range.lowerBound)..<Int(range.upperBound)))
+        runs.append(Run(bytes: .own(bytes), left: Int(range.lowerBound)..<Int(range.upperBound)))
         memory += Int64(bytes.count)
     }
 
     /// The next bytes, at most `limit` of them; nil where there are none.
-    mutating func next(_ limit: Int) -> ArraySlice<UInt8>? {
-        guard limit > 0, let run = runs.first else { return nil }
-        let start = run.left.lowerBound
-        let end = start + min(limit, run.left.count)
-        if end < run.left.upperBound {
-            runs[runs.startIndex].left = end..<run.left.upperBound
+    mutating func next(_ limit: Int) -> Run? {
+        guard limit > 0, var run = runs.first else { return nil }
+        let part = run.left.prefix(limit)
+        if part.upperBound < run.left.upperBound {
+            runs[runs.startIndex].left = part.upperBound..<run.left.upperBound
         } else {
             runs.removeFirst()
-            memory -= Int64(run.bytes.count)
+            memory -= run.memory
         }
-        return run.bytes[start..<end]
+        run.left = part
+        return run
     }
 
     /// Lets go of everything.

@@ -1,7 +1,7 @@
 import NIOCore
 
 /// The limits in time of an HTTP/2 connection: sees how far the client has come, and says what is late. Its streams
-/// have limits of their own: ``HTTP2StreamHandler/tick(_:)``.
+/// have limits of their own: ``HTTP2Stream/tick(_:)``.
 struct HTTP2Deadlines {
     /// What a look at the connection found.
     struct Situation {

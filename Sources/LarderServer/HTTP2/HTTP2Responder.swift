@@ -1,7 +1,6 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
-import NIOHTTP2
 
 /// Answers the request of one stream: writes the head at once, and the content when ``HTTP2Scheduler`` gives it a turn.
 /// On the event loop only.
@@ -21,10 +20,12 @@ final class HTTP2Responder {
     private var left: Int64?
     /// The head of the final answer is written.
     private(set) var hasBegun = false
-    /// The end of the answer is written.
-    private var hasEnded = false
+    private var hasEnded: Bool { output.hasEnded }
     /// The stream is closed.
     private(set) var isOver = false
+
+    /// Who closes the stream.
+    weak var delegate: (any HTTP2ResponderDelegate)?
 
     init(
         _ worker: Worker, _ output: HTTP2StreamOutput, _ scheduler: HTTP2Scheduler,
@@ -34,6 +35,7 @@ final class HTTP2Responder {
         self.output = output
         self.scheduler = scheduler
         self.requestContent = requestContent
+        output.responder = self
     }
 
     /// About what the load behind the answer takes up, in bytes.
@@ -46,7 +48,7 @@ final class HTTP2Responder {
         return hasUnsent && output.isOutOfWindow || (content.isEmpty && !scheduler.hasMemory())
     }
 
-    private var canWrite: Bool { output.isAttached && !isOver }
+    private var canWrite: Bool { output.isOpen && !isOver }
 
     // MARK: Beginning
 
@@ -54,6 +56,14 @@ final class HTTP2Responder {
     func begin(_ record: RequestRecord, method: HTTPRequest.Method) {
         self.record = record
         self.method = method
+    }
+
+    /// The head of an answer is written already: content of this length follows.
+    func resume(_ record: RequestRecord, _ content: HTTP2Content, length: Int64) {
+        self.record = record
+        hasBegun = true
+        left = length
+        send(content)
     }
 
     /// Tells a client that waits for it to send the content of its request.
@@ -91,8 +101,8 @@ final class HTTP2Responder {
 
     /// Writes an answer of the gateway's own.
     func write(_ answer: OwnAnswer) {
-        writeHead(answer.head(at: worker.core.time.wallSeconds()), length: Int64(answer.body.count))
-        send(method == .head ? HTTP2Content([]) : HTTP2Content(answer.body))
+        let content = HTTP2Content(method == .head ? [] : answer.body)
+        begin(answer.head(at: worker.core.time.wallSeconds()), length: Int64(answer.body.count), content)
     }
 
     /// Writes a response of the service.
@@ -102,8 +112,7 @@ final class HTTP2Responder {
             // Before the head: what cannot be read must not begin.
             let content = try HTTP2Content(response.body)
             let hasContent = answerHasContent(response.head.status.code)
-            writeHead(response.head, length: response.body.length)
-            send(hasContent ? content : HTTP2Content([]))
+            begin(response.head, length: response.body.length, hasContent ? content : HTTP2Content([]))
         } catch {
             worker.core.logger.error(
                 "cannot read a stored body", metadata: ["category": "requests", "error": "\(error)"])
@@ -124,10 +133,11 @@ final class HTTP2Responder {
         method != .head && status >= 200 && status != 204 && status != 304
     }
 
-    private func writeHead(_ head: HTTPResponse, length: Int64?) {
+    /// Writes a head, with the end of the answer where nothing follows.
+    private func begin(_ head: HTTPResponse, length: Int64?, _ content: HTTP2Content) {
         guard canWrite, !hasBegun else { return }
         let status = head.status.code
-        var head = head.withoutConnectionFields
+        var head = head
         if answerHasContent(status) {
             head.headerFields[.contentLength] = length.map { String($0) }
             left = length
@@ -138,7 +148,10 @@ final class HTTP2Responder {
         }
         hasBegun = true
         record?.status = status
-        output.write(head)
+        let isAll = content.isEmpty && content.isComplete && left ?? 0 == 0
+        output.write(head, endsStream: isAll)
+        if isAll { ended() } else { send(content) }
+        output.flush()
     }
 
     // MARK: Content
@@ -146,6 +159,7 @@ final class HTTP2Responder {
     private func send(_ content: HTTP2Content) {
         guard canWrite, hasBegun, !hasEnded else { return }
         self.content = content
+        if let shared = content.shared { worker.lend(shared.digest, shared.count) }
         countMemory()
         if content.isEmpty, content.isComplete {
             end()
@@ -153,8 +167,6 @@ final class HTTP2Responder {
             scheduler.begin(self)
             scheduler.send()
         }
-        // The head, where there was no room for more.
-        output.flush()
     }
 
     /// Lets the source bring the next piece, where the client takes it.
@@ -168,45 +180,43 @@ final class HTTP2Responder {
     /// The answer is complete.
     private func end() {
         guard canWrite, !hasEnded else { return }
-        hasEnded = true
-        content.drop()
+        // The answer contradicts its own head.
+        guard left ?? 0 == 0 else { return fail(.internalError) }
+        output.write(UnsafeRawBufferPointer(start: nil, count: 0), endsStream: true)
+        ended()
+    }
+
+    /// The end of the answer is written.
+    private func ended() {
+        dropContent()
         countMemory()
         scheduler.end(self)
         requestContent.cutOff()
-        output.end { self.isWritten($0) }
+        delegate?.responderEnded()
     }
 
     private func countMemory() { output.hold(waiting: content.memory, files: content.fileCost) }
 
+    private func dropContent() {
+        if let shared = content.shared { worker.takeBack(shared.digest) }
+        content.drop()
+    }
+
     // MARK: Endings
 
-    /// swift-nio-http2 has put content into a frame.
-    func wroteFrame(_ count: Int64, isLast: Bool) {
-        output.wroteFrame(count, isLast: isLast)
-        guard isLast, !requestContent.isComplete else { return }
-        let responder = NIOLoopBound(self, eventLoop: worker.eventLoop)
-        worker.eventLoop.execute { responder.value.refuseTheRest() }
-    }
-
-    /// "A server MAY request that the client abort transmission of a request without error by sending a RST_STREAM with
-    /// an error code of NO_ERROR after sending a complete response" (RFC 9113 section 8.1).
-    private func refuseTheRest() {
-        if !requestContent.isComplete, !isOver { output.reset(.noError) }
-    }
-
-    /// Everything is with the kernel, or will never be.
-    private func isWritten(_ isTaken: Bool) {
-        // Not even framed: the answer contradicts its own head.
-        guard isTaken || isOver else { return fail(.internalError) }
+    /// The kernel has taken a part of the answer, or it never will.
+    func settled(_ count: Int64, isTaken: Bool) {
+        if isTaken { record?.bytesSent += count }
+        countMemory()
         // The connection ended before: the client has left, or was too slow.
-        finish(isCut: !isTaken)
+        if output.hasEnded, !isTaken || output.isAllTaken { finish(isCut: !isTaken) }
     }
 
     /// The answer will not be complete: resets the stream.
-    func fail(_ code: NIOHTTP2.HTTP2ErrorCode) {
+    func fail(_ code: HTTP2Code) {
         record?.isIncomplete = true
         finish(isCut: false)
-        output.reset(code)
+        delegate?.responderFailed(code)
     }
 
     /// Counts and logs the request.
@@ -228,11 +238,8 @@ final class HTTP2Responder {
         delivery?.cancel()
         delivery = nil
         requestContent.cutOff()
-        content.drop()
-        if !output.isEndFramed {
-            output.dropQueued()
-            finish(isCut: true)
-        }
+        dropContent()
+        if !output.hasEnded { finish(isCut: true) }
         countMemory()
     }
 }
@@ -248,18 +255,21 @@ extension HTTP2Responder: HTTP2Sender {
             if content.isEmpty { askForMore() }
             return false
         }
-        let count = Int64(piece.count)
-        if let left { self.left = left - count }
-        output.write(piece) { isTaken in
-            if isTaken { self.record?.bytesSent += count }
-            self.countMemory()
+        if let left { self.left = left - Int64(piece.count) }
+        guard left ?? 0 >= 0 else {
+            fail(.internalError)
+            return false
         }
+        let isEnd = content.isComplete && content.isEmpty && left ?? 0 == 0
+        piece.withBytes { output.write($0, endsStream: isEnd) }
         countMemory()
-        if content.isEmpty { if content.isComplete { end() } else { askForMore() } }
+        if isEnd {
+            ended()
+        } else if content.isEmpty {
+            if content.isComplete { end() } else { askForMore() }
+        }
         return true
     }
-
-    func flush() { output.flush() }
 }
 
 extension HTTP2Responder: DeliverySink {
@@ -273,7 +283,7 @@ extension HTTP2Responder: DeliverySink {
 
     func deliver(informational head: HTTPResponse) {
         guard output.isWritable, !hasBegun, head.status.code != 100, head.status.code != 101 else { return }
-        var head = head.withoutConnectionFields
+        var head = head
         head.headerFields[.contentLength] = nil
         output.write(head)
         output.flush()
@@ -310,17 +320,10 @@ extension HTTP2Responder: DeliverySink {
     }
 }
 
-extension HTTPResponse {
-    /// RFC 9113 section 8.2.2: fields of a connection make a message malformed.
-    fileprivate var withoutConnectionFields: HTTPResponse {
-        var head = self
-        for name in [.connection, .transferEncoding, .keepAlive, .upgrade, .proxyConnection] as [HTTPField.Name] {
-            head.headerFields[name] = nil
-        }
-        return head
-    }
-}
-
-extension HTTPField.Name {
-    static let proxyConnection = HTTPField.Name("Proxy-Connection")!
+/// What a responder needs of its stream.
+protocol HTTP2ResponderDelegate: AnyObject {
+    /// The end of the answer is written.
+    func responderEnded()
+    /// The answer will not be complete.
+    func responderFailed(_ code: HTTP2Code)
 }

@@ -9,8 +9,6 @@ protocol HTTP2Sender: AnyObject {
     /// Sends the next piece, of at most `room` bytes; asks for more where there is none.
     /// - Returns: whether something was written.
     func sendPiece(_ room: Int64) -> Bool
-    /// Makes what was written go out.
-    func flush()
 }
 
 /// A request that waits until the connection has memory for its answer.
@@ -31,12 +29,9 @@ final class HTTP2Scheduler {
     private static let turn: Int64 = 16 << 10
     /// What a stream may send that is alone, in bytes.
     private static let longTurn: Int64 = 64 << 10
-    /// What swift-nio-http2 may have at once, in bytes.
-    private static let queueLimit: Int64 = 64 << 10
 
     private let worker: Worker
-    private let channel: any Channel
-    private let flow: HTTP2Flow
+    private let output: HTTP2Output
     /// What answers may take up in memory, in bytes.
     private let limit: Int64
     /// Answers that have begun and not ended, in turn.
@@ -53,10 +48,9 @@ final class HTTP2Scheduler {
     /// What open files count as, in bytes.
     private var files: Int64 = 0
 
-    init(_ worker: Worker, _ channel: any Channel, _ flow: HTTP2Flow) {
+    init(_ worker: Worker, _ output: HTTP2Output) {
         self.worker = worker
-        self.channel = channel
-        self.flow = flow
+        self.output = output
         limit = Int64(worker.core.configuration.limits.heldBytes)
     }
 
@@ -106,7 +100,10 @@ final class HTTP2Scheduler {
     func withdraw(_ applicant: any HTTP2Applicant) { applicants.removeAll { $0 === applicant } }
 
     /// Whether the connection's window is used up, and an answer has content for it.
-    var isOutOfWindow: Bool { flow.room <= 0 && senders.contains { $0.hasUnsent } }
+    var isOutOfWindow: Bool { output.windows.connection <= 0 && senders.contains { $0.hasUnsent } }
+
+    /// Whether answers wait for their turns.
+    var isBusy: Bool { !senders.isEmpty || !applicants.isEmpty }
 
     /// Sends what can be sent.
     func send() {
@@ -115,34 +112,31 @@ final class HTTP2Scheduler {
             return
         }
         isSending = true
-        defer { isSending = false }
-        var isProgressing = true
-        while isProgressing {
+        repeat {
             hasChanged = false
-            let touched = handOver()
-            for sender in touched { sender.flush() }
-            isProgressing = (admit() || hasChanged || !touched.isEmpty) && mayHandOver
-        }
+            if handOver() { hasChanged = true }
+            if admit() { hasChanged = true }
+        } while hasChanged && output.isWritable
+        isSending = false
+        output.flush()
     }
 
-    private var mayHandOver: Bool { channel.isWritable && flow.queued < Self.queueLimit }
-
-    /// Gives each stream its turns until there is enough for a write. Returns the streams that have something to flush.
-    private func handOver() -> [any HTTP2Sender] {
-        var touched: [any HTTP2Sender] = []
+    /// Gives each stream its turns, as long as the client takes what is written. Returns whether something was.
+    private func handOver() -> Bool {
+        var hasWritten = false
         var unable = 0
-        while mayHandOver, unable < senders.count {
+        while output.isWritable, unable < senders.count {
             let sender = senders.removeFirst()
             senders.append(sender)
             let turn = senders.count == 1 ? Self.longTurn : Self.turn
             if sender.sendPiece(min(sender.room, turn)) {
                 unable = 0
-                touched.append(sender)
+                hasWritten = true
             } else {
                 unable += 1
             }
         }
-        return touched
+        return hasWritten
     }
 
     /// Answers requests that waited for memory while there is some. Returns whether there was one.

@@ -1,8 +1,8 @@
 import HTTPWire
 import LarderHTTP
 
-/// A GET or HEAD over HTTP/1.1, with a target in origin form, without content, and whose answer may be at hand. Valid
-/// inside the call that it is handed to only.
+/// A GET or HEAD with a target in origin form, without content, and whose answer may be at hand. Valid inside the call
+/// that it is handed to only.
 package struct PlainRequest {
     package let head: UnsafeRawBufferPointer
     package let authority: Range<Int>?
@@ -16,14 +16,24 @@ package struct PlainRequest {
     private let viaValue: UnsafeRawBufferPointer?
     private let lines: [FieldLine]
 
-    /// Nil for a request with a field that only the long way understands.
+    /// Of a head of HTTP/1.1. Nil for a request that only the long way understands.
     init?(_ head: UnsafeRawBufferPointer, _ view: RequestHeadView, isPlaintext: Bool) {
         guard view.framing == .none, view.persists, view.version == .http11, view.targetForm == .origin else {
             return nil
         }
+        let isHead = view.isMethod("HEAD", in: head)
+        guard isHead || view.isMethod("GET", in: head) else { return nil }
+        self.init(
+            head, view.fields, authority: view.authority, path: view.path, isHead: isHead, isPlaintext: isPlaintext)
+    }
+
+    /// Nil for a request with a field that only the long way understands.
+    init?(
+        _ head: UnsafeRawBufferPointer, _ fields: [FieldLine], authority: Range<Int>?, path: Range<Int>, isHead: Bool,
+        isPlaintext: Bool
+    ) {
         var question = PlainQuestion()
-        question.isHead = view.isMethod("HEAD", in: head)
-        guard question.isHead || view.isMethod("GET", in: head) else { return nil }
+        question.isHead = isHead
         var via: UnsafeRawBufferPointer?
         var hasCredentials = false
         /// False for the second line with a name.
@@ -31,7 +41,7 @@ package struct PlainRequest {
             defer { value = UnsafeRawBufferPointer(rebasing: head[line.value]) }
             return value == nil
         }
-        for line in view.fields {
+        for line in fields {
             // It may name fields that end here (RFC 9110 section 7.6.1).
             if line.kind == .connection, !head.spells("keep-alive", at: line.value) { return nil }
             let isKnown =
@@ -50,13 +60,13 @@ package struct PlainRequest {
             if line.name.count == 13, head.spells("authorization", at: line.name) { hasCredentials = true }
         }
         self.head = head
-        authority = view.authority
-        path = view.path
+        self.authority = authority
+        self.path = path
         self.hasCredentials = hasCredentials
         self.isPlaintext = isPlaintext
         self.question = question
         viaValue = via
-        lines = view.fields
+        lines = fields
     }
 
     /// The value of `Via`.

@@ -1,5 +1,4 @@
 import NIOCore
-import NIOHTTP2
 import NIOSSL
 import NIOTLS
 
@@ -23,7 +22,7 @@ extension ListenerFactory {
                     ApplicationProtocolNegotiationHandler { result, channel in
                         channel.eventLoop.makeCompletedFuture {
                             if case .negotiated("h2") = result {
-                                try Self.addHTTP2(channel, worker)
+                                try channel.pipeline.syncOperations.addHandler(HTTP2Connection(worker, channel))
                             } else {
                                 try channel.pipeline.syncOperations.addHandler(HTTP1Handler(worker, isPlaintext: false))
                             }
@@ -31,34 +30,6 @@ extension ListenerFactory {
                     })
             }
         }
-    }
-
-    private static func addHTTP2(_ channel: any Channel, _ worker: Worker) throws {
-        let limits = worker.core.configuration.limits
-        let connection = HTTP2Connection(worker, channel)
-        let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
-        var http2 = NIOHTTP2Handler.ConnectionConfiguration()
-        // swift-nio-http2 ends the whole connection for a head over what it announces. So it announces more than the
-        // gateway takes, and a head in between is answered with 431.
-        let announced = min(max(4 * limits.headBytes, 256 << 10), 64 << 20)
-        http2.initialSettings = [
-            HTTP2Setting(parameter: .maxConcurrentStreams, value: limits.streams),
-            HTTP2Setting(parameter: .maxHeaderListSize, value: announced),
-        ]
-        // As many frames as such a head has, with room for clients that do not fill them.
-        http2.maximumSequentialContinuationFrames = max(5, 2 * announced / (16 << 10))
-        // `ResetCount` is the limit: the library's ends the connection with a GOAWAY that says that no stream was
-        // processed, and clients would send requests again that were.
-        var streams = NIOHTTP2Handler.StreamConfiguration()
-        streams.streamResetFrameRateLimit.maximumCount = 2 * ResetCount.limit
-        let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(HTTP2FrameObserver(connection))
-        _ = try pipeline.configureHTTP2Pipeline(
-            mode: .server, connectionConfiguration: http2, streamConfiguration: streams
-        ) { channel in
-            channel.eventLoop.makeCompletedFuture { try bound.value.addStream(channel) }
-        }
-        try pipeline.addHandler(connection)
     }
 }
 

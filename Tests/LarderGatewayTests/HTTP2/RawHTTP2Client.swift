@@ -35,6 +35,8 @@ final class RawHTTP2Client {
     private var pings: UInt8 = 0
     /// Frames that came while another was waited for.
     private var passed: [Frame] = []
+    /// Streams that ended with a head.
+    private var ended: Set<Int> = []
 
     private init(_ channel: any Channel, _ source: AsyncThrowingStream<[UInt8], any Error>) {
         self.channel = channel
@@ -42,9 +44,12 @@ final class RawHTTP2Client {
     }
 
     /// Connects and sends preface and settings.
-    /// - Parameter window: SETTINGS_INITIAL_WINDOW_SIZE; nil leaves it at 65,535.
+    /// - Parameters:
+    ///   - window: SETTINGS_INITIAL_WINDOW_SIZE; nil leaves it at 65,535.
+    ///   - hasSettings: whether settings are sent at all.
     static func connect(
-        to port: Int, window: Int? = nil, _ change: (inout TLSConfiguration) -> Void = { _ in }
+        to port: Int, window: Int? = nil, hasSettings: Bool = true,
+        _ change: (inout TLSConfiguration) -> Void = { _ in }
     ) async throws -> RawHTTP2Client {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.certificateVerification = .none
@@ -66,7 +71,8 @@ final class RawHTTP2Client {
         var settings: [UInt8] = []
         if let window { settings = [0, 4] + bytes(window) }
         try await client.send(
-            Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(Self.settings, 0, 0, settings))
+            Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8),
+            hasSettings ? frame(Self.settings, 0, 0, settings) : [])
         return client
     }
 
@@ -106,6 +112,7 @@ final class RawHTTP2Client {
                     let frame = Frame(
                         type: held[3], flags: held[4], stream: stream, payload: Array(held[9..<9 + length]))
                     held.removeFirst(9 + length)
+                    if frame.type == Self.headers, frame.isEnd { ended.insert(stream) }
                     if frame.type == Self.settings, frame.flags & 1 == 0 {
                         try? await send(Self.frame(Self.settings, 1, 0, []))
                     }
@@ -136,6 +143,7 @@ final class RawHTTP2Client {
 
     /// The content of a stream, up to its end; nil if the stream is reset.
     func content(_ stream: Int) async throws -> [UInt8]? {
+        if ended.contains(stream) { return [] }
         var content: [UInt8] = []
         while let frame = try await next(where: {
             $0.stream == stream && ($0.type == Self.data || $0.type == Self.reset)
@@ -215,8 +223,10 @@ final class RawHTTP2Client {
         return result + [UInt8(length)] + Array(text.utf8)
     }
 
-    /// The status at the start of a field block (RFC 7541 sections 6.1 and 6.2, appendix A).
-    private static func status(_ block: [UInt8]) -> Int {
+    /// The status at the start of a field block, behind what changes the table (RFC 7541 sections 6.1 to 6.3, appendix
+    /// A).
+    private static func status(_ whole: [UInt8]) -> Int {
+        let block = Array(whole.drop { $0 & 0xE0 == 0x20 })
         guard let first = block.first else { return 0 }
         let known = [200, 204, 206, 304, 400, 404, 500]
         if first & 0x80 != 0 { return 8...14 ~= first & 0x7F ? known[Int(first & 0x7F) - 8] : 0 }

@@ -1,20 +1,15 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
-import NIOHTTPTypes
 
-/// One request on an HTTP/2 connection: takes the events of the stream's channel, and decides what is done about the
-/// request. What is decided is the same as for HTTP/1.1.
+/// One request on an HTTP/2 connection: takes what comes on its stream, and decides what is done about it. What is
+/// decided is the same as for HTTP/1.1.
 ///
 /// Each owner below keeps its own state: ``HTTP2RequestContent`` the content that comes, ``HTTP2Responder`` the answer,
-/// ``HTTP2StreamOutput`` what goes out. ``HTTP2Connection`` makes them.
+/// ``HTTP2StreamOutput`` what goes out.
 ///
 /// A request has content unless its head ends the stream (RFC 9113 section 8.1), whatever its method.
-final class HTTP2StreamHandler: ChannelDuplexHandler {
-    typealias InboundIn = HTTPRequestPart
-    typealias OutboundIn = HTTPResponsePart
-    typealias OutboundOut = HTTPResponsePart
-
+final class HTTP2Stream {
     /// How far the request has come.
     private enum Phase {
         /// Its head has not come.
@@ -32,103 +27,103 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     private let worker: Worker
     private let connection: HTTP2Connection
     private let scheduler: HTTP2Scheduler
-    private let output: HTTP2StreamOutput
-    private let content: HTTP2RequestContent
+    let output: HTTP2StreamOutput
+    private let content = HTTP2RequestContent()
     private let responder: HTTP2Responder
     private var phase = Phase.idle
     /// Whether content belongs to the request.
     private var hasContent = false
-    private var context: ChannelHandlerContext?
-    private var hasPendingRead = false
+    private var intake = HTTP2Intake()
+    /// What the head says of the length of the content, in bytes.
+    private var announced: Int64?
     /// How fast the client takes what is sent, as far as its window for this stream tells.
     private var outboundWatch = RateWatch()
 
-    init(
-        _ worker: Worker, _ connection: HTTP2Connection, _ scheduler: HTTP2Scheduler, _ output: HTTP2StreamOutput,
-        _ content: HTTP2RequestContent, _ responder: HTTP2Responder
-    ) {
-        id = output.id
+    init(_ id: Int, _ worker: Worker, _ connection: HTTP2Connection) {
+        self.id = id
         self.worker = worker
         self.connection = connection
-        self.scheduler = scheduler
-        self.output = output
-        self.content = content
-        self.responder = responder
+        scheduler = connection.scheduler
+        output = HTTP2StreamOutput(id, connection.output, scheduler)
+        responder = HTTP2Responder(worker, output, scheduler, content)
+        responder.delegate = self
     }
 
     /// About as much memory as the request and the load behind its answer take up, in bytes.
     /// - Parameter isMoving: whether the client took something lately.
     func footprint(isMoving: Bool) -> Int { content.heldBytes + responder.loadBytes(isMoving: isMoving) }
 
-    // MARK: Channel events
+    // MARK: What comes
 
-    func handlerAdded(context: ChannelHandlerContext) {
-        self.context = context
-        output.attach(context)
-        connection.began(self)
+    /// The client has sent all of its request.
+    var isComplete: Bool { content.isComplete }
+
+    /// A request without content, whose answer has begun.
+    func resume(_ answer: HTTP2PlainHits.Answer) {
+        phase = .decided
+        content.finish()
+        responder.resume(answer.record, answer.content, length: Int64(answer.length))
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
-        self.context = nil
-        output.detach()
+    /// The head of a request.
+    func receive(_ request: HTTPRequest, endsStream: Bool) throws(HTTP2Fault) {
+        // Several, or what is not a number, are answered with 400.
+        let lengths = request.headerFields[values: .contentLength]
+        announced = lengths.count == 1 ? HTTP2RequestCheck.length(lengths[0]) : nil
+        open(request)
+        if endsStream { try end() }
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head(let request): open(request)
-        case .body(let bytes): take(bytes)
-        case .end:
-            content.finish()
-            decide(hasContent: false)
-        }
+    /// Content.
+    /// - Parameter count: what the frame took of the window, in bytes.
+    func receive(_ bytes: ByteBuffer, count: Int, endsStream: Bool) throws(HTTP2Fault) {
+        guard !content.isComplete else { throw .stream(id, .streamClosed) }
+        guard intake.take(count) else { throw .stream(id, .flowControlError) }
+        take(bytes)
+        guard !responder.isOver else { return }
+        if let announced, content.received > announced { throw .stream(id, .protocolError) }
+        if endsStream { try end() } else { askForMore() }
+    }
+
+    /// The request is complete: with a head, content, or trailers, which stay here.
+    func end() throws(HTTP2Fault) {
+        guard !content.isComplete else { throw .stream(id, .streamClosed) }
+        if let announced, content.received != announced { throw .stream(id, .protocolError) }
+        content.finish()
+        decide(hasContent: false)
+        closeWhenOver()
     }
 
     /// What came with the head has been read.
-    func channelReadComplete(context: ChannelHandlerContext) {
+    func readComplete() {
         if case .open(let request, _) = phase, let hasContent = HTTP2RequestCheck.announcesContent(request) {
             decide(hasContent: hasContent)
         }
-        context.fireChannelReadComplete()
     }
 
-    func channelInactive(context: ChannelHandlerContext) {
-        leave()
-        context.fireChannelInactive()
+    private func closeWhenOver() {
+        if output.hasEnded, content.isComplete { connection.end(self) }
     }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-    /// swift-nio-http2 has put a head into a frame.
-    func wroteHead() { output.wroteHead() }
-
-    /// swift-nio-http2 has put content into a frame.
-    func wroteFrame(_ count: Int64, isLast: Bool) { responder.wroteFrame(count, isLast: isLast) }
 
     /// The stream is closed.
-    private func leave() {
+    func leave() {
         guard !responder.isOver else { return }
         responder.leave()
         scheduler.end(responder)
         scheduler.withdraw(self)
-        connection.ended(self)
-        scheduler.send()
+        output.close()
     }
 
     // MARK: Reading no faster than needed
 
-    func read(context: ChannelHandlerContext) {
-        if wantsToRead { context.read() } else { hasPendingRead = true }
-    }
-
-    private func resumeReading() {
-        guard hasPendingRead, wantsToRead, let context else { return }
-        hasPendingRead = false
-        context.read()
+    /// Lets the client send more, as far as there is room.
+    private func askForMore() {
+        guard !isWaiting, !content.isComplete, content.takesMore else { return }
+        let count = intake.giveBack()
+        if count > 0 { connection.output.write { $0.writeWindowUpdate(stream: id, by: count) } }
     }
 
     private var isWaiting: Bool { if case .waiting = phase { true } else { false } }
-
-    private var wantsToRead: Bool { !isWaiting && content.takesMore }
 
     // MARK: What is done about the request
 
@@ -235,9 +230,10 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     /// The load asks for content: the client that waits for 100 gets it now, and not where the origin refuses the
     /// request before.
     private func contentWanted() {
-        guard context != nil, !responder.isOver else { return }
+        guard !responder.isOver else { return }
         if content.isWanted() { responder.askForContent() }
-        resumeReading()
+        askForMore()
+        connection.output.flush()
     }
 
     // MARK: Limits in time
@@ -274,12 +270,34 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     }
 }
 
-extension HTTP2StreamHandler: HTTP2Applicant {
+extension HTTP2Stream: HTTP2Applicant {
     func admit() {
         guard case .waiting(let request) = phase, !responder.isOver else { return }
         phase = .decided
         answer(request)
         content.release()
-        resumeReading()
+        askForMore()
+    }
+}
+
+extension HTTP2Stream: HTTP2ResponderDelegate {
+    func responderEnded() {
+        if content.isComplete { return connection.end(self) }
+        // What is left of the request may be on its way in the same read.
+        let stream = NIOLoopBound(self, eventLoop: worker.eventLoop)
+        worker.eventLoop.execute { stream.value.refuseTheRest() }
+    }
+
+    /// "A server MAY request that the client abort transmission of a request without error by sending a RST_STREAM with
+    /// an error code of NO_ERROR after sending a complete response" (RFC 9113 section 8.1).
+    private func refuseTheRest() {
+        guard !content.isComplete, !responder.isOver else { return }
+        responderFailed(.noError)
+    }
+
+    func responderFailed(_ code: HTTP2Code) {
+        guard !responder.isOver else { return }
+        connection.reset(id, code)
+        connection.output.flush()
     }
 }
