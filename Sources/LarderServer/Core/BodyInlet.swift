@@ -16,6 +16,11 @@ package final class BodyInlet: Sendable {
         var ending: Result<Void, any Error>?
         var waiter: CheckedContinuation<[UInt8]?, any Error>?
         var hasBeenPulled = false
+
+        mutating func add(_ bytes: [UInt8]) {
+            self.bytes += bytes.count
+            pieces.appendPiece(bytes)
+        }
     }
 
     private let state = Mutex(State())
@@ -51,8 +56,7 @@ package final class BodyInlet: Sendable {
                 state.waiter = nil
                 return waiter
             }
-            state.pieces.append(bytes)
-            state.bytes += bytes.count
+            state.add(bytes)
             memory?.add(bytes.count)
             return nil
         }
@@ -107,6 +111,17 @@ package final class BodyInlet: Sendable {
                 return state.waiter
             }
             waiter?.resume(throwing: CancellationError())
+        }
+    }
+}
+
+extension [[UInt8]] {
+    /// Adds a piece. Small ones are joined: each takes more memory than its bytes, and a client chooses their sizes.
+    mutating func appendPiece(_ bytes: [UInt8]) {
+        if let last = indices.last, self[last].count + bytes.count <= 16 << 10 {
+            self[last] += bytes
+        } else {
+            append(bytes)
         }
     }
 }

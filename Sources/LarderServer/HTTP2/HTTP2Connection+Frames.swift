@@ -43,6 +43,7 @@ extension HTTP2Connection {
             if resetStreams.contains(head.stream) { return }
             throw .connection(endedStreams.contains(head.stream) ? .streamClosed : .protocolError)
         }
+        if ignoresNewStreams { return }
         lastStream = head.stream
         guard !head.dependsOnItself else { throw .stream(head.stream, .protocolError) }
         guard streams.count < worker.core.configuration.limits.streams else {
@@ -87,15 +88,18 @@ extension HTTP2Connection {
 
     /// DATA of a stream that is not open.
     private func receiveLate(_ frame: HTTP2Frame) throws(HTTP2Fault) {
-        if resetStreams.contains(frame.stream) { return }
+        if resetStreams.contains(frame.stream) || isIgnored(frame.stream) { return }
         throw .connection(isIdle(frame.stream) ? .protocolError : .streamClosed)
     }
+
+    /// Whether the client opened a stream before it knew that no more are taken.
+    private func isIgnored(_ stream: Int) -> Bool { ignoresNewStreams && stream > lastStream && stream % 2 == 1 }
 
     /// Whether a stream has not begun.
     private func isIdle(_ stream: Int) -> Bool { stream > lastStream || stream % 2 == 0 }
 
     private func receiveReset(_ frame: HTTP2Frame) throws(HTTP2Fault) {
-        guard !isIdle(frame.stream) else { throw .connection(.protocolError) }
+        guard !isIdle(frame.stream) || isIgnored(frame.stream) else { throw .connection(.protocolError) }
         guard frame.payload.readableBytes == 4 else { throw .connection(.frameSizeError) }
         countReset()
         if let stream = streams[frame.stream] { end(stream) }
@@ -163,7 +167,7 @@ extension HTTP2Connection {
             guard count > 0 else { throw .connection(.protocolError) }
             return try output.windows.growConnection(by: count)
         }
-        guard !isIdle(frame.stream) else { throw .connection(.protocolError) }
+        guard !isIdle(frame.stream) || isIgnored(frame.stream) else { throw .connection(.protocolError) }
         guard let stream = streams[frame.stream] else { return }
         guard count > 0 else { throw .stream(stream.id, .protocolError) }
         try output.windows.grow(&stream.output.balance, by: count, stream: stream.id)

@@ -21,14 +21,18 @@ final class HTTP2Connection: ChannelDuplexHandler {
     var heads: HTTP2HeadReader
     /// When the first byte of a frame or a head came that is not complete.
     private var insideSince: NIODeadline?
+    /// When the gateway said that it takes no new streams.
+    private var leavingSince: NIODeadline?
+    /// What comes on streams after ``lastStream`` is passed over.
+    private(set) var ignoresNewStreams = false
     private var deadlines: HTTP2Deadlines
     var intake = HTTP2Intake()
     private(set) var streams: [Int: HTTP2Stream] = [:]
     /// Streams that came in the read under way, of which it is not known whether content follows.
     var undecided: [HTTP2Stream] = []
     /// Streams that the gateway has reset: what the client sent before it knew is passed over.
-    private(set) var resetStreams = RecentStreams()
-    private(set) var endedStreams = RecentStreams()
+    private(set) var resetStreams: RecentStreams
+    private(set) var endedStreams = RecentStreams(256)
     var lastStream = 0
     /// The client has sent its settings.
     var hasSettings = false
@@ -50,6 +54,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
         plainHits = HTTP2PlainHits(worker, output, scheduler)
         heads = HTTP2HeadReader(limit: Self.announcedHeadBytes(worker.core.configuration.limits))
         deadlines = HTTP2Deadlines(worker.core.time.now())
+        resetStreams = RecentStreams(max(256, 2 * worker.core.configuration.limits.streams))
     }
 
     /// What the gateway announces as the longest head. A longer one ends the connection, as its fields cannot be passed
@@ -88,6 +93,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
                     countReset()
                     reset(id, code)
                 }
+                if heads.openStream == nil { insideSince = nil }
+                output.flush()
             }
         } catch .connection(let code) {
             worker.counters.malformedRequests += 1
@@ -102,8 +109,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
         let streams = undecided
         undecided = []
         for stream in streams { stream.readComplete() }
-        let isInside = reader.isInside || heads.openStream != nil
-        if !isInside { insideSince = nil } else if insideSince == nil { insideSince = worker.core.time.now() }
+        if insideSince == nil, reader.isInside || heads.openStream != nil { insideSince = worker.core.time.now() }
         scheduler.send()
         output.isCorked = false
         output.push()
@@ -204,6 +210,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
         isOver = true
         isLeaving = true
         output.write { $0.writeGoAway(lastStream: lastStream, code) }
+        if code != .noError { leaveStreams() }
         output.whenTaken { self.channel.close(promise: nil) }
     }
 
@@ -211,11 +218,16 @@ final class HTTP2Connection: ChannelDuplexHandler {
     private func leave() {
         isOver = true
         worker.remove(self)
+        leaveStreams()
+        output.leave()
+    }
+
+    private func leaveStreams() {
+        scheduler.stop()
         undecided = []
         let open = streams.values
         streams = [:]
         for stream in open { stream.leave() }
-        output.leave()
     }
 }
 
@@ -225,10 +237,11 @@ extension HTTP2Connection: SupervisedConnection {
     var progress: Int64 { deadlines.progress(taken: output.taken) }
 
     func footprint(progress: Int64) -> Int {
-        streams.values.reduce(heldBytes) { $0 + $1.footprint(isMoving: progress > 0) }
+        streams.values.reduce(heldBytes + heads.heldBytes) { $0 + $1.footprint(isMoving: progress > 0) }
     }
 
     func tick(_ now: NIODeadline) {
+        if let leavingSince, !ignoresNewStreams, !isOver, now - leavingSince >= Self.roundTrip { refuseNewStreams() }
         if let insideSince, now - insideSince > TimeAmount(worker.core.configuration.limits.headTimeout) {
             worker.counters.timeouts += 1
             return abort()
@@ -263,10 +276,21 @@ extension HTTP2Connection: SupervisedConnection {
     func drain() {
         guard !isLeaving else { return }
         isLeaving = true
+        leavingSince = worker.core.time.now()
         deadlines.restart(worker.core.time.now())
         output.write { $0.writeGoAway(lastStream: 0x7FFF_FFFF, .noError) }
         if streams.isEmpty { close(.noError) } else { output.flush() }
     }
+
+    /// "After allowing time for any in-flight stream creation (at least one round-trip time), the server MAY send
+    /// another GOAWAY frame with an updated last stream identifier."
+    private func refuseNewStreams() {
+        ignoresNewStreams = true
+        output.write { $0.writeGoAway(lastStream: lastStream, .noError) }
+        output.flush()
+    }
+
+    private static let roundTrip = TimeAmount.seconds(1)
 
     func abort() { reset() }
 

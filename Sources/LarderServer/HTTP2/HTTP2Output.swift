@@ -50,14 +50,13 @@ final class HTTP2Output {
 
     // MARK: Writing
 
-    /// Writes frames.
+    /// Writes frames. They do not go out before ``push()``, which may lead back here.
     func write(_ body: (inout ByteBuffer) -> Void) {
         guard context != nil else { return }
         let count = frames.readableBytes
         if count == 0 { frames.reserveCapacity(4_096) }
         body(&frames)
         written += Int64(frames.readableBytes - count)
-        if frames.readableBytes >= Self.flushSize { push() }
     }
 
     /// Writes HEADERS.
@@ -84,12 +83,13 @@ final class HTTP2Output {
 
     /// Tells the stream when the kernel has taken what was written up to now.
     func mark(_ stream: HTTP2StreamOutput, count: Int64) {
+        guard context != nil else { return stream.settle(count, isTaken: false) }
         marks.append(Mark(stream: stream, end: written, count: count))
     }
 
     /// Makes what was written go out, unless more is about to be written.
     func flush() {
-        if !isCorked { push() }
+        if !isCorked || frames.readableBytes >= Self.flushSize { push() }
     }
 
     /// Makes what was written go out.

@@ -24,6 +24,8 @@ struct HTTP2PlainHits {
 
     /// Content that goes out before its turn, in bytes: it is not worth a stream of its own.
     private static let small = 16 << 10
+    /// The longest content that is written at once, in bytes: more has to count as memory.
+    private static let longest = 64 << 10
 
     private let worker: Worker
     private let output: HTTP2Output
@@ -102,7 +104,7 @@ struct HTTP2PlainHits {
     private func fits(_ count: Int) -> Bool {
         guard count > 0 else { return true }
         let windows = output.windows
-        return count <= windows.initial && count <= windows.connection && output.isWritable
+        return count <= Self.longest && count <= windows.initial && count <= windows.connection && output.isWritable
             && (count <= Self.small || !scheduler.isBusy)
     }
 

@@ -3,9 +3,9 @@ import LarderHTTP
 
 /// What a request over HTTP/2 has to be like before anything is decided about it.
 ///
-/// swift-nio-http2 has checked before, and reset the stream with PROTOCOL_ERROR otherwise: names in lower case, no
-/// unknown, repeated, missing or late pseudo-header fields, no fields of a connection, no `te` but `trailers` (RFC 9113
-/// sections 8.2 and 8.3), and that the content has the length that was announced (section 8.1.1).
+/// Checked before, and the stream reset with PROTOCOL_ERROR otherwise: names in lower case, no unknown, repeated,
+/// missing or late pseudo-header fields, no fields of a connection, no `te` but `trailers` (RFC 9113 sections 8.2 and
+/// 8.3).
 struct HTTP2RequestCheck {
     let limits: GatewayLimits
 

@@ -22,7 +22,7 @@ final class HTTP2RequestContent {
     private var watch = RateWatch()
 
     /// Bytes that wait for the load.
-    var heldBytes: Int { inlet?.heldBytes ?? 0 }
+    var heldBytes: Int { early.reduce(inlet?.heldBytes ?? 0) { $0 + $1.count } }
 
     /// Whether there is room for more.
     var takesMore: Bool {
@@ -42,7 +42,7 @@ final class HTTP2RequestContent {
     func count(_ bytes: Int) { received += Int64(bytes) }
 
     /// Keeps content until it is known what is done about the request.
-    func keep(_ bytes: [UInt8]) { early.append(bytes) }
+    func keep(_ bytes: [UInt8]) { early.appendPiece(bytes) }
 
     /// Passes content on.
     func offer(_ bytes: [UInt8]) {

@@ -39,6 +39,7 @@ final class HTTP2Scheduler {
     /// Requests that wait for memory.
     private var applicants = CircularBuffer<any HTTP2Applicant>()
     private var isSending = false
+    private var isOver = false
     /// Something changed while ``send()`` ran.
     private var hasChanged = false
     /// Something waits for memory.
@@ -52,6 +53,13 @@ final class HTTP2Scheduler {
         self.worker = worker
         self.output = output
         limit = Int64(worker.core.configuration.limits.heldBytes)
+    }
+
+    /// The connection ends: nothing is sent, and no request answered, for what its streams let go of.
+    func stop() {
+        isOver = true
+        senders = []
+        applicants = []
     }
 
     // MARK: Memory
@@ -107,6 +115,7 @@ final class HTTP2Scheduler {
 
     /// Sends what can be sent.
     func send() {
+        guard !isOver else { return }
         guard !isSending else {
             hasChanged = true
             return
@@ -116,9 +125,9 @@ final class HTTP2Scheduler {
             hasChanged = false
             if handOver() { hasChanged = true }
             if admit() { hasChanged = true }
+            output.flush()
         } while hasChanged && output.isWritable
         isSending = false
-        output.flush()
     }
 
     /// Gives each stream its turns, as long as the client takes what is written. Returns whether something was.

@@ -96,9 +96,8 @@ final class HTTP2Stream {
 
     /// What came with the head has been read.
     func readComplete() {
-        if case .open(let request, _) = phase, let hasContent = HTTP2RequestCheck.announcesContent(request) {
-            decide(hasContent: hasContent)
-        }
+        guard case .open(let request, _) = phase, !responder.isOver else { return }
+        if let hasContent = HTTP2RequestCheck.announcesContent(request) { decide(hasContent: hasContent) }
     }
 
     private func closeWhenOver() {
@@ -108,6 +107,7 @@ final class HTTP2Stream {
     /// The stream is closed.
     func leave() {
         guard !responder.isOver else { return }
+        phase = .decided
         responder.leave()
         scheduler.end(responder)
         scheduler.withdraw(self)

@@ -79,7 +79,11 @@ final class HTTP2StreamOutput {
     func settle(_ count: Int64, isTaken: Bool) {
         marks -= 1
         if isTaken { taken += count } else { written -= count }
-        responder?.settled(count, isTaken: isTaken)
+        if let responder {
+            responder.settled(count, isTaken: isTaken)
+        } else {
+            hold(waiting: 0, files: 0)
+        }
         letGo()
     }
 

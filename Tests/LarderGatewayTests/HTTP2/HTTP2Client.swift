@@ -59,6 +59,7 @@ struct HTTP2Client: Sendable {
         let promise = channel.eventLoop.makePromise(of: Response.self)
         let stream = try await multiplexer.createStreamChannel { stream in
             stream.eventLoop.makeCompletedFuture {
+                if body == nil { try stream.pipeline.syncOperations.addHandler(EndWithHead()) }
                 try stream.pipeline.syncOperations.addHandler(HTTP2FramePayloadToHTTPClientCodec())
                 try stream.pipeline.syncOperations.addHandler(Collector(promise))
             }
@@ -103,5 +104,21 @@ private final class Collector: ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         isComplete = true
         promise.fail(error)
+    }
+}
+
+/// Ends a request without content with its head, as most clients do: the codec sends an empty frame behind it.
+private final class EndWithHead: ChannelOutboundHandler {
+    typealias OutboundIn = HTTP2Frame.FramePayload
+    typealias OutboundOut = HTTP2Frame.FramePayload
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch unwrapOutboundIn(data) {
+        case .headers(var head):
+            head.endStream = true
+            context.write(wrapOutboundOut(.headers(head)), promise: promise)
+        default:
+            promise?.succeed()
+        }
     }
 }

@@ -4,6 +4,7 @@ import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
 import TestOrigin
+import TestSupport
 import Testing
 
 /// Whether a request over HTTP/2 has content says the end of its stream, and nothing else (RFC 9113 section 8.1).
@@ -170,6 +171,61 @@ struct HTTP2ContentTests {
             try await client.send(RawHTTP2Client.request(3, "GET", "/other"))
             try await #expect(client.content(3) == Array("GET ".utf8))
             #expect(origin.requests.map(\.target) == ["/other"])
+        }
+    }
+
+    /// What is reset in the read that brings its head is not begun: nothing would end it.
+    @Test func aRequestThatIsResetAtOnceTakesNoPlace() async throws {
+        try await withOrigin {
+            $0.limits.requestsPerClient = 2; $0.limits.limitsLoopback = true
+        } _: {
+            origin, setting, client in
+            let wrongs = [
+                RawHTTP2Client.frame(RawHTTP2Client.reset, 0, 0, [0, 0, 0, 8]), RawHTTP2Client.grow(0, by: 0),
+                RawHTTP2Client.data(0, "too long for it"),
+            ]
+            for stream in 0..<12 {
+                let id = 2 * stream + 1
+                var wrong = wrongs[stream % 3]
+                wrong[8] = UInt8(id)
+                try await client.send(
+                    RawHTTP2Client.request(id, "POST", "/", [("content-length", "5")], end: false), wrong)
+            }
+            try await client.send(
+                RawHTTP2Client.request(99, "POST", "/", end: false), RawHTTP2Client.data(99, "5", end: true))
+            try await #expect(client.answer(99)?.status == 200)
+            #expect(origin.requests.map(\.text) == ["5"])
+        }
+    }
+
+    /// A slow client is not one whose head is late, also where no read ends with a frame.
+    @Test func contentMayComeSlowlyInPiecesOfFrames() async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.request(1, "POST", "/", end: false))
+            let frames = (0..<10).flatMap { RawHTTP2Client.data(1, String(repeating: "x", count: 5_000), end: $0 == 9) }
+            for start in stride(from: 0, to: frames.count, by: 4_000) {
+                let end = min(start + 4_000, frames.count)
+                try await client.send(Array(frames[start..<end]))
+                // Of 5,000 bytes of content in each frame, behind a head of 9.
+                let count = end / 5_009 * 5_000 + max(0, end % 5_009 - 9)
+                try await waitWhile { await setting.gateway.readCounters().bytesIn < count }
+                await setting.pass(seconds: 8)
+            }
+            try await #expect(client.content(1)?.count == 50_005)
+        }
+    }
+
+    /// A head has a limit in time, also one whose parts keep coming.
+    @Test func aHeadThatDoesNotEndTimesOut() async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.frame(RawHTTP2Client.headers, 1, 1, [0x82]))
+            for _ in 0..<2 {
+                try await client.send(RawHTTP2Client.frame(9, 0, 1, [0x87]))
+                await setting.settles()
+                await setting.pass(seconds: 6)
+            }
+            try await setting.waitForConnections(0)
+            await #expect(setting.gateway.readCounters().timeouts == 1)
         }
     }
 }

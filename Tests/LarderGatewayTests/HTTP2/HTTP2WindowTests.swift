@@ -264,6 +264,66 @@ struct HTTP2WindowTests {
         }
     }
 
+    /// An answer whose last piece fills a write is counted when it is taken, not with the next write.
+    @Test func theLastPieceIsCountedAtOnce() async throws {
+        try await withTLS(transport) { setting, port in
+            try await store("/65536", port)
+            let client = try await RawHTTP2Client.connect(to: port, window: 0)
+            try await client.send(RawHTTP2Client.request(1, "GET", "/65536"), RawHTTP2Client.grow(0, by: 1 << 20))
+            try await client.settle()
+            let before = await setting.gateway.readCounters().requests
+            try await client.send(RawHTTP2Client.grow(1, by: 100_000))
+            try await #expect(client.content(1)?.count == 65_536)
+            try await waitWhile { await setting.gateway.readCounters().requests == before }
+            await #expect(setting.gateway.readCounters().heldForHTTP2 == 0)
+            await client.close()
+        }
+    }
+
+    /// A body in memory counts as memory where clients do not take it.
+    @Test func bodiesThatAreSharedCountAsMemory() async throws {
+        try await withTLS(transport, { $0.limits.heldBytes = 64 << 10 }) { setting, port in
+            for _ in 0..<3 { try await store("/1000000", port) }
+            try await setting.waitForSharedBody()
+            var clients: [RawHTTP2Client] = []
+            for _ in 0..<8 {
+                let client = try await RawHTTP2Client.connect(to: port, window: 1 << 30)
+                try await client.send(RawHTTP2Client.grow(0, by: 1 << 30))
+                try await client.settle()
+                try await client.setReading(false)
+                for stream in 0..<4 {
+                    try await client.send(RawHTTP2Client.request(2 * stream + 1, "GET", "/1000000"))
+                }
+                clients.append(client)
+            }
+            await setting.settles()
+            // Of each connection what is on its way, and the body once.
+            let held = await setting.gateway.readCounters().heldBytes
+            #expect(held >= 1_000_000 && held < 1_000_000 + 8 * (512 << 10), "\(held)")
+            for client in clients { try await client.reset() }
+            try await setting.waitForConnections(0)
+            try await waitWhile { await setting.gateway.readCounters().heldBytes > 0 }
+        }
+    }
+
+    /// A connection that is reset in the middle of answers leaves no memory counted.
+    @Test func aResetConnectionLeavesNoMemoryCounted() async throws {
+        try await withTLS(transport) { setting, port in
+            for _ in 0..<20 {
+                let client = try await RawHTTP2Client.connect(to: port, window: 1 << 30)
+                try await client.send(RawHTTP2Client.grow(0, by: 1 << 30))
+                for stream in 0..<4 {
+                    try await client.send(RawHTTP2Client.request(2 * stream + 1, "GET", "/u/2000000"))
+                }
+                _ = try await client.answer(1)
+                try await client.reset()
+            }
+            try await setting.waitForConnections(0)
+            try await waitWhile { await setting.gateway.readCounters().heldBytes > 0 }
+            await #expect(setting.gateway.readCounters().heldForHTTP2 == 0)
+        }
+    }
+
     // MARK: What the log says
 
     private func logged(_ body: (Setting, Int) async throws -> Void) async throws -> [String] {

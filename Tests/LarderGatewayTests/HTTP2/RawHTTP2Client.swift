@@ -95,6 +95,15 @@ final class RawHTTP2Client {
 
     func close() async { try? await channel.close().get() }
 
+    /// Closes with a reset of the connection, past TLS.
+    func reset() async throws {
+        try await (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+        try await channel.eventLoop.submit { [channel] in
+            try channel.pipeline.syncOperations.context(handlerType: NIOSSLClientHandler.self).close(promise: nil)
+        }.get()
+        try? await channel.closeFuture.get()
+    }
+
     // MARK: Receiving
 
     /// The next frame; nil at the end of the connection. Acknowledges settings.

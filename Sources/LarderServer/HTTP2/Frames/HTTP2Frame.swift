@@ -42,7 +42,8 @@ struct HTTP2Frame {
     /// Removes the padding of DATA and HEADERS (sections 6.1 and 6.2).
     mutating func removePadding() throws(HTTP2Fault) {
         guard flags & Flag.padded != 0 else { return }
-        guard let count = payload.readInteger(as: UInt8.self), Int(count) <= payload.readableBytes,
+        guard let count = payload.readInteger(as: UInt8.self) else { throw .connection(.frameSizeError) }
+        guard Int(count) <= payload.readableBytes,
             let rest = payload.readSlice(length: payload.readableBytes - Int(count))
         else { throw .connection(.protocolError) }
         payload = rest
@@ -51,13 +52,21 @@ struct HTTP2Frame {
 
 /// Finds the frames of a client, in whatever pieces the bytes come.
 struct HTTP2FrameReader {
+    /// DATA that has not come completely.
+    private struct OpenData {
+        let stream: Int
+        let flags: UInt8
+        var left: Int
+    }
+
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
     private var bytes = ByteBuffer()
     /// The client's preface has come (section 3.4).
     private var hasBegun = false
+    private var openData: OpenData?
 
-    /// Whether a part of a frame has come.
+    /// Whether a part of a frame has come that is not handed over.
     var isInside: Bool { bytes.readableBytes > 0 }
 
     /// Keeps bytes that came.
@@ -72,21 +81,36 @@ struct HTTP2FrameReader {
         if bytes.readableBytes == 0 { bytes = ByteBuffer() }
     }
 
-    /// The next frame; nil if it is not complete.
+    /// The next frame; nil if it is not complete. Of DATA without padding each part is a frame of its own, as it comes:
+    /// a client may be slow.
     mutating func next() throws(HTTP2Fault) -> HTTP2Frame? {
         guard try readPreface() else { return nil }
+        if let openData { return nextPart(openData) }
         let start = bytes.readerIndex
         guard let lengthAndType = bytes.getInteger(at: start, as: UInt32.self),
             let flags = bytes.getInteger(at: start + 4, as: UInt8.self),
-            let stream = bytes.getInteger(at: start + 5, as: UInt32.self)
+            let number = bytes.getInteger(at: start + 5, as: UInt32.self)
         else { return nil }
         let length = Int(lengthAndType >> 8)
+        let kind = HTTP2Frame.Kind(rawValue: UInt8(lengthAndType & 0xFF))
+        let stream = Int(number & 0x7FFF_FFFF)
         guard length <= HTTP2Frame.longestPayload else { throw .connection(.frameSizeError) }
-        guard let payload = bytes.getSlice(at: start + HTTP2Frame.headLength, length: length) else { return nil }
-        bytes.moveReaderIndex(forwardBy: HTTP2Frame.headLength + length)
-        return HTTP2Frame(
-            kind: HTTP2Frame.Kind(rawValue: UInt8(lengthAndType & 0xFF)), flags: flags,
-            stream: Int(stream & 0x7FFF_FFFF), payload: payload)
+        if let payload = bytes.getSlice(at: start + HTTP2Frame.headLength, length: length) {
+            bytes.moveReaderIndex(forwardBy: HTTP2Frame.headLength + length)
+            return HTTP2Frame(kind: kind, flags: flags, stream: stream, payload: payload)
+        }
+        guard kind == .data, flags & HTTP2Frame.Flag.padded == 0 else { return nil }
+        bytes.moveReaderIndex(forwardBy: HTTP2Frame.headLength)
+        return nextPart(OpenData(stream: stream, flags: flags, left: length))
+    }
+
+    private mutating func nextPart(_ data: OpenData) -> HTTP2Frame? {
+        let count = min(data.left, bytes.readableBytes)
+        openData = data
+        guard count > 0, let payload = bytes.readSlice(length: count) else { return nil }
+        let left = data.left - count
+        openData = left > 0 ? OpenData(stream: data.stream, flags: data.flags, left: left) : nil
+        return HTTP2Frame(kind: .data, flags: left > 0 ? 0 : data.flags, stream: data.stream, payload: payload)
     }
 
     private mutating func readPreface() throws(HTTP2Fault) -> Bool {

@@ -31,6 +31,9 @@ struct HTTP2HeadReader {
     /// The stream whose block is not complete: nothing else may come before its end (section 4.3).
     var openStream: Int? { open?.stream }
 
+    /// Bytes of a block that is not complete.
+    var heldBytes: Int { open?.bytes.readableBytes ?? 0 }
+
     /// HEADERS. Nil if CONTINUATION has to follow.
     mutating func begin(_ received: HTTP2Frame) throws(HTTP2Fault) -> HTTP2Head? {
         var frame = received
@@ -38,7 +41,7 @@ struct HTTP2HeadReader {
         var dependsOnItself = false
         if frame.flags & HTTP2Frame.Flag.priority != 0 {
             guard let (parent, _) = frame.payload.readMultipleIntegers(as: (UInt32, UInt8).self) else {
-                throw .connection(.protocolError)
+                throw .connection(.frameSizeError)
             }
             dependsOnItself = Int(parent & 0x7FFF_FFFF) == frame.stream
         }

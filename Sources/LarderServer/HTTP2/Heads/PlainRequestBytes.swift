@@ -48,10 +48,16 @@ struct PlainRequestBytes {
                 guard appendLine(name, value) else { return nil }
             }
         }
-        guard let isHead, hasScheme, let authority, let path, !authority.isEmpty, path.count <= limits.startLineBytes,
+        guard let isHead, hasScheme, let authority, let path, isHost(authority), path.count <= limits.startLineBytes,
             bytes.count + 32 * fields.count + 64 <= limits.headBytes, isTarget(path)
         else { return nil }
         return (authority, path, isHead)
+    }
+
+    /// Whether it is a name or an address with nothing unusual in it.
+    private func isHost(_ authority: Range<Int>) -> Bool {
+        !authority.isEmpty
+            && bytes[authority].allSatisfy { 0x61...0x7A ~= $0 || 0x30...0x3A ~= $0 || $0 == 0x2D || $0 == 0x2E }
     }
 
     private func isTarget(_ path: Range<Int>) -> Bool {
