@@ -2,6 +2,7 @@ import HTTPTypes
 import HTTPWire
 import LarderHTTP
 import NIOCore
+import NIOPosix
 import NIOSSL
 
 /// Carries requests over HTTP/1.1 connections of SwiftNIO, which it keeps for later requests; or over HTTP/2, if that
@@ -85,6 +86,9 @@ public final class NIOTransport: Transport {
             }
             switch event {
             case .final(let head, let length, let piece):
+                if piece.isLast, length == Int64(piece.bytes.count) {
+                    return TransportResponse(head: head, body: TransportBody(whole: piece.bytes))
+                }
                 let reader = BodyReader(exchange, piece)
                 return TransportResponse(
                     head: head,
@@ -153,7 +157,8 @@ public final class NIOTransport: Transport {
     private func connection(
         to hop: Endpoint, _ deadline: NIODeadline, isNew: Bool
     ) async throws(TransportError) -> (Connection, isKept: Bool) {
-        let loop = configuration.eventLoopGroup.any()
+        // A task that runs on an event loop is nearest to the connections of that one.
+        let loop = MultiThreadedEventLoopGroup.currentEventLoop ?? configuration.eventLoopGroup.any()
         while true {
             let opened: ConnectionOpening.Outcome
             switch try await pool.acquire(hop, deadline, isNew: isNew, timer: loop) {

@@ -233,7 +233,14 @@ package final class Server: Sendable {
         await core.tasks.close()
         shedding.stop()
         for worker in workers { try? await worker.eventLoop.submit { worker.stop() }.get() }
-        try? await group.shutdownGracefully()
         core.accessLog?.close()
+        // Loads that others wait for, or that the store is to have, use the event loops up to their end: the cache says
+        // when that is, and its owner waits for it.
+        let end = Task { [workers, group] in
+            for worker in workers { await worker.executor.loadsEnd() }
+            for worker in workers { await worker.executor.close() }
+            try? await group.shutdownGracefully()
+        }
+        if !workers.contains(where: { $0.executor.hasLoads }) { await end.value }
     }
 }

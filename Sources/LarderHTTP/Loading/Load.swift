@@ -54,7 +54,12 @@ final class Load: Sendable {
 
     /// Starts; `body` calls ``arrive(_:)`` once.
     func start(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async -> Void) {
-        let task = Task(priority: priority, operation: body)
+        let executor = LoadExecution.executor
+        executor?.loadBegan()
+        let task = Task(executorPreference: executor, priority: priority) {
+            await body()
+            executor?.loadEnded()
+        }
         let isCancelled = state.withLock { state in
             state.task = task
             return state.isCancelled

@@ -207,6 +207,13 @@ struct LoadRun: Sendable {
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
         let own = answer(own: storing?.new, received, decision, forwardedRequest, now: now)
+        if storing == nil, own == nil, let whole = received.body.whole, case .asReceived = decision.answer {
+            var response = head(received, decision, forwardedRequest, nil, isStored: false, now: now)
+            response.body = whole.isEmpty ? .empty : ResponseBody([.bytes(whole)])
+            arrive(.success(Load.Arrival(response: response, shared: nil)), isShareable: isShareable)
+            await claim?.release()
+            return
+        }
         let spool = Spool(
             length: received.body.length, sink: storing?.sink,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,

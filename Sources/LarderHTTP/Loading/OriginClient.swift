@@ -101,6 +101,10 @@ struct OriginClient: Sendable {
             try await transport.send(request)
         }
         let inner = response.body
+        if inner.whole != nil {
+            permit.release()
+            return response
+        }
         return TransportResponse(
             head: response.head,
             body: TransportBody(length: inner.length) { () throws(TransportError) in

@@ -114,12 +114,23 @@ final class Generations: Sendable {
         return scope
     }
 
-    private static func slot(_ key: String) -> Int { Int(UInt(bitPattern: uri(key).hashValue) % 4_096) }
+    private static func slot(_ key: String) -> Int {
+        var key = key
+        return key.withUTF8 { key in
+            var hasher = Hasher()
+            hasher.combine(bytes: UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: uri(key))))
+            return Int(UInt(bitPattern: hasher.finalize()) % 4_096)
+        }
+    }
 
     /// A key without what was added to the URI, such as the content of a QUERY: an invalidation is one of the URI,
     /// whatever was added. Additions begin with a space, which no URI has; a method comes before it.
-    private static func uri(_ key: String) -> Substring {
-        let start = key.firstRange(of: "://")?.upperBound ?? key.startIndex
-        return key[..<(key[start...].firstIndex(of: " ") ?? key.endIndex)]
+    private static func uri(_ key: UnsafeBufferPointer<UInt8>) -> Slice<UnsafeBufferPointer<UInt8>> {
+        let slash = UInt8(ascii: "/")
+        let scheme = key.indices.dropLast(2).first {
+            key[$0] == UInt8(ascii: ":") && key[$0 + 1] == slash && key[$0 + 2] == slash
+        }
+        let end = key[(scheme ?? 0)...].firstIndex(of: UInt8(ascii: " ")) ?? key.endIndex
+        return key[..<end]
     }
 }

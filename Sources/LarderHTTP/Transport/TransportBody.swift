@@ -1,3 +1,5 @@
+import Locks
+
 /// The content of a response while it arrives: pieces of one byte or more, once, for one reader.
 ///
 /// The transport reads from the connection no faster than the pieces are taken. A body that is dropped before its end
@@ -8,6 +10,8 @@ public struct TransportBody: AsyncSequence, Sendable {
 
     /// The exact length, if the head's framing gives it; nil if only the end of the message shows it.
     public let length: Int64?
+    /// All of it, where it came with the head.
+    package let whole: [UInt8]?
     private let pull: @Sendable () async throws(TransportError) -> [UInt8]?
 
     /// Makes a body.
@@ -19,6 +23,21 @@ public struct TransportBody: AsyncSequence, Sendable {
     public init(length: Int64? = nil, pull: @escaping @Sendable () async throws(TransportError) -> [UInt8]?) {
         self.length = length
         self.pull = pull
+        whole = nil
+    }
+
+    /// A body that came with the head.
+    package init(whole: [UInt8]) {
+        length = Int64(whole.count)
+        self.whole = whole
+        let rest = Mutex(whole)
+        pull = { () throws(TransportError) in
+            let piece = rest.withLock { rest in
+                defer { rest = [] }
+                return rest
+            }
+            return piece.isEmpty ? nil : piece
+        }
     }
 
     /// A body of no bytes.

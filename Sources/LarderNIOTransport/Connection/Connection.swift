@@ -78,13 +78,13 @@ final class Connection: Sendable {
     /// - Returns: false when no more is wanted.
     func write(_ bytes: [UInt8], _ exchange: Exchange) async -> Bool {
         await withCheckedContinuation { waiter in
-            channel.eventLoop.execute { [handler] in handler.writeContent(bytes, exchange, waiter) }
+            onLoop { [handler] in handler.writeContent(bytes, exchange, waiter) }
         }
     }
 
     /// Says that all the content has been sent.
     func endRequest(_ exchange: Exchange) {
-        channel.eventLoop.execute { [handler] in handler.endRequest(exchange) }
+        onLoop { [handler] in handler.endRequest(exchange) }
     }
 
     /// Gives an exchange up, if it has not ended: the connection is closed.
@@ -101,6 +101,11 @@ final class Connection: Sendable {
         try? await channel.closeFuture.get()
     }
 
+    /// Does something on the event loop: at once where that is this thread.
+    private func onLoop(_ body: @escaping @Sendable () -> Void) {
+        if channel.eventLoop.inEventLoop { body() } else { channel.eventLoop.execute(body) }
+    }
+
     /// Does something on the event loop, and waits for the result.
     private func whileNotCancelled<Value: Sendable>(
         _ exchange: Exchange,
@@ -109,7 +114,7 @@ final class Connection: Sendable {
     ) async throws(TransportError) -> Value {
         try await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
-                channel.eventLoop.execute { [handler] in body(handler, waiter) }
+                onLoop { [handler] in body(handler, waiter) }
             }
         } onCancel: {
             channel.eventLoop.execute { [handler] in

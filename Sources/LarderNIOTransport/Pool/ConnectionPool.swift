@@ -27,6 +27,8 @@ final class ConnectionPool: Sendable {
         let id: Int
         /// Takes no connection that was used before.
         let isForNew: Bool
+        /// Where a connection is wanted most.
+        let eventLoop: any EventLoop
         let continuation: CheckedContinuation<Outcome, Never>
     }
 
@@ -41,7 +43,9 @@ final class ConnectionPool: Sendable {
     }
 
     /// A connection, a stream or a place; waits for one in order, until the deadline.
-    /// - Parameter isNew: takes no kept connection; an idle one is closed for its place if need be.
+    /// - Parameters:
+    ///   - isNew: takes no kept connection; an idle one is closed for its place if need be.
+    ///   - timer: an event loop for the deadline; of those that are kept, a connection of this one is preferred.
     func acquire(
         _ endpoint: Endpoint, _ deadline: NIODeadline, isNew: Bool = false, timer: any EventLoop
     ) async throws(TransportError) -> Grant {
@@ -51,7 +55,7 @@ final class ConnectionPool: Sendable {
         }
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let waiter = Waiter(id: id, isForNew: isNew, continuation: continuation)
+                let waiter = Waiter(id: id, isForNew: isNew, eventLoop: timer, continuation: continuation)
                 let (now, unwanted) = state.withLock { $0.acquire(endpoint, waiter) }
                 unwanted?.closeSoon()
                 if let now { return continuation.resume(returning: now) }

@@ -32,6 +32,12 @@ struct PoolState {
         /// When a further connection may be tried, where one was refused.
         var mayTry = NIODeadline.uptimeNanoseconds(0)
 
+        /// An idle connection, of an event loop if there is one.
+        mutating func takeIdle(on eventLoop: any EventLoop) -> Connection? {
+            let index = idle.lastIndex { $0.channel.eventLoop === eventLoop } ?? idle.indices.last
+            return index.map { idle.remove(at: $0) }
+        }
+
         /// A connection could not be made.
         mutating func rest() { mayTry = .now() + Host.rest }
 
@@ -69,7 +75,9 @@ struct PoolState {
         if Task.isCancelled { return (.failure(.cancelled(endpoint, mayHaveBeenSeen: false)), nil) }
         var host = hosts[endpoint] ?? Host()
         defer { hosts[endpoint] = host }
-        if !waiter.isForNew, let connection = host.idle.popLast() { return (.success(.kept(connection)), nil) }
+        if !waiter.isForNew, let connection = host.takeIdle(on: waiter.eventLoop) {
+            return (.success(.kept(connection)), nil)
+        }
         if let grant = next(&host, endpoint) { return (.success(grant), nil) }
         guard host.waiting.count < waitingPerHost else {
             let streams = host.sessions.reduce(0) { $0 + $1.limit }

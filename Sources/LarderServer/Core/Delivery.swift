@@ -32,6 +32,7 @@ protocol DeliverySink: AnyObject {
 final class Delivery: @unchecked Sendable {
     private let eventLoop: any EventLoop
     private let tasks: RunningTasks
+    private let executor: LoopExecutor
     private weak var sink: (any DeliverySink)?
     private var task: Task<Void, Never>?
     private var writer: CheckedContinuation<Void, any Error>?
@@ -51,6 +52,7 @@ final class Delivery: @unchecked Sendable {
         self.eventLoop = eventLoop
         self.sink = sink
         tasks = sink.worker.core.tasks
+        executor = sink.worker.executor
     }
 
     /// Lets a service answer.
@@ -60,7 +62,7 @@ final class Delivery: @unchecked Sendable {
     func work(_ work: ServiceWork, body: RequestBody?, isHead: Bool, relaysInformational: Bool) {
         eventLoop.assertInEventLoop()
         let relay: ServiceWork.Interim = { head in await self.onLoop { $0.deliver(informational: head) } }
-        task = tasks.start {
+        task = tasks.start(on: executor) {
             let answer = await work.run(body, relaysInformational ? relay : nil)
             let body = await self.onLoop { self.deliver(answer, isHead: isHead, to: $0) } ?? nil
             if let body { await self.pump(body) }
@@ -90,7 +92,7 @@ final class Delivery: @unchecked Sendable {
     /// Brings content whose head has been written.
     func send(_ body: ResponseBody) {
         eventLoop.assertInEventLoop()
-        task = tasks.start { await self.pump(body) }
+        task = tasks.start(on: executor) { await self.pump(body) }
     }
 
     /// About what the load behind it takes up, in bytes. Next to none where nothing arrives: an event stream that is
@@ -185,9 +187,11 @@ final class Delivery: @unchecked Sendable {
 
     /// Runs something on the event loop, unless it was cancelled there; returns whether it will.
     private func execute(_ body: @escaping @Sendable () -> Void) -> Bool {
-        isClosed.withLock { isClosed in
-            if !isClosed { eventLoop.execute(body) }
+        let isOpen = isClosed.withLock { isClosed in
+            if !isClosed, !eventLoop.inEventLoop { eventLoop.execute(body) }
             return !isClosed
         }
+        if isOpen, eventLoop.inEventLoop { body() }
+        return isOpen
     }
 }

@@ -1,3 +1,4 @@
+import LarderHTTP
 import Locks
 
 /// The tasks that work for connections, so that a server can wait for them before its event loops go.
@@ -11,15 +12,18 @@ final class RunningTasks: Sendable {
     private let state = Mutex(State())
 
     /// Starts a task; nil, having started nothing, once ``close()`` was called.
-    func start(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never>? {
+    /// - Parameter executor: runs the task, and the loads that it starts.
+    func start(
+        on executor: LoopExecutor? = nil, _ body: @escaping @Sendable () async -> Void
+    ) -> Task<Void, Never>? {
         let isOpen = state.withLock { state in
             if !state.isClosed { state.count += 1 }
             return !state.isClosed
         }
         guard isOpen else { return nil }
-        return Task {
-            await body()
-            ended()
+        return Task(executorPreference: executor) {
+            await LoadExecution.$executor.withValue(executor) { await body() }
+            self.ended()
         }
     }
 

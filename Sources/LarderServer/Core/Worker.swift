@@ -11,6 +11,8 @@ import Locks
 final class Worker: @unchecked Sendable {
     let eventLoop: any EventLoop
     let core: ServerCore
+    /// Runs the tasks of connections.
+    let executor: LoopExecutor
     /// What answers, as ``ServerCore/service``.
     var service: any HTTPService { didSet { store = service.health.store } }
     /// That of the service.
@@ -41,6 +43,7 @@ final class Worker: @unchecked Sendable {
     init(_ eventLoop: any EventLoop, _ core: ServerCore) {
         self.eventLoop = eventLoop
         self.core = core
+        executor = LoopExecutor(eventLoop)
         service = core.service
         store = service.health.store
         output = ByteBufferAllocator().buffer(capacity: Self.outputRoom)
