@@ -23,7 +23,12 @@ struct Setting {
 
     /// Waits until a body that was requested again is in the store's memory.
     func waitForSharedBody() async throws {
-        try await waitWhile { try await store.perform { try $0.statistics().memoryTier.count } == 0 }
+        try await waitWhile { try await !hasSharedBody() }
+    }
+
+    /// Whether a body is held in memory.
+    func hasSharedBody() async throws -> Bool {
+        try await store.perform { try $0.statistics().memoryTier.count } > 0
     }
 
     /// The one file of a body in the store.

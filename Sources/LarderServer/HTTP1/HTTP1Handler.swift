@@ -223,6 +223,11 @@ final class HTTP1Handler: ChannelDuplexHandler {
             accept(head)
             return true
         case .hit(let answer):
+            if case .paced(let bytes, let digest)? = answer.content {
+                begin(CurrentRequest(answer.record, method: .get, version: .http11, closes: false, content: nil))
+                responder.send(bytes, sharedAs: digest)
+                return true
+            }
             requestCount += 1
             deadlines.restart(answer.record.start)
             if !plainHits.finish(answer) { closeWhenWritten() }

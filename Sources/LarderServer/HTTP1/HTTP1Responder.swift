@@ -1,5 +1,6 @@
 import HTTPTypes
 import HTTPWire
+import Larder
 import LarderHTTP
 import NIOCore
 
@@ -20,6 +21,8 @@ final class HTTP1Responder {
     private static let ownBuffer = 8 << 10
     /// What of a piece is written at once.
     private static let writeBytes = 32 << 10
+    /// The same of a body in memory.
+    private static let sharedBytes = 64 << 10
 
     let worker: Worker
     private let output: HTTP1Output
@@ -31,6 +34,8 @@ final class HTTP1Responder {
     private var delivery: Delivery?
     /// Of content that arrives, what the channel has no room for.
     private var rest: ArraySlice<UInt8> = []
+    /// Of content in memory that other answers share, what the channel has no room for.
+    private var shared: (bytes: ByteBuffer, digest: Digest)?
     /// Damaged bodies that the store knew of when the connection began.
     private let damagedBodies: Int
 
@@ -187,6 +192,10 @@ final class HTTP1Responder {
     /// - Returns: whether something had waited.
     @discardableResult
     func writeRest() -> Bool {
+        if shared != nil {
+            writeShared()
+            return true
+        }
         guard !rest.isEmpty else { return false }
         while !rest.isEmpty, output.isWritable {
             let part = rest.prefix(Self.writeBytes)
@@ -197,6 +206,35 @@ final class HTTP1Responder {
         // An empty slice holds on to the piece.
         if rest.isEmpty { rest = [] }
         return true
+    }
+
+    /// Sends content behind a head that is written, as the client takes it.
+    func send(_ bytes: ByteBuffer, sharedAs digest: Digest) {
+        guard let current else { return }
+        current.begin(ResponseHeadWriter.Written(status: current.record.status, closes: false, isChunked: false))
+        current.record.bytesSent = 0
+        worker.lend(digest, bytes.readableBytes)
+        shared = (bytes, digest)
+        writeShared()
+    }
+
+    private func writeShared() {
+        while output.isWritable, let (bytes, digest) = shared {
+            var left = bytes
+            guard let part = left.readSlice(length: min(bytes.readableBytes, Self.sharedBytes)) else { return }
+            current?.record.bytesSent += Int64(part.readableBytes)
+            let isLast = left.readableBytes == 0
+            if isLast { dropShared() } else { shared = (left, digest) }
+            output.write(part)
+            if isLast { finish() }
+            // It may lead back here.
+            output.flush()
+        }
+    }
+
+    private func dropShared() {
+        if let shared { worker.takeBack(shared.digest) }
+        shared = nil
     }
 
     /// The client takes more.
@@ -234,6 +272,7 @@ final class HTTP1Responder {
     /// answer ends, too, it has to be a reset.
     private func fail() {
         guard let current, !current.isAnswered else { return }
+        dropShared()
         current.record.isIncomplete = true
         output.answered(current.record)
         current.content?.cutOff()
@@ -260,6 +299,7 @@ final class HTTP1Responder {
     /// The connection has ended.
     func leave() {
         rest = []
+        dropShared()
         delivery?.cancel()
         delivery = nil
         if let current {

@@ -12,6 +12,8 @@ struct PlainHits {
     enum Content {
         /// In memory, which other answers share.
         case shared(ByteBuffer, Digest)
+        /// The same, to be written as the client takes it: TLS makes a copy of all that it is given.
+        case paced(ByteBuffer, Digest)
         case stored(Body, Range<Int64>)
     }
 
@@ -47,7 +49,6 @@ struct PlainHits {
         }
         var answer: Answer?
         worker.service.withPlainHit(request) { hit in
-            guard isPlaintext || hit.range.count <= HTTP1Output.smallFile else { return }
             var record = RequestRecord(
                 plain: head, worker.view, client: client, start: worker.core.time.now(), isLogged: worker.log != nil)
             if request.question.isHead { record.methodIndex = ServerCounters.methodIndex("HEAD") }
@@ -81,9 +82,10 @@ struct PlainHits {
                 return Answer(record: record)
             }
             writeHead(hit, roomFor: 0)
-            return Answer(record: record, content: .shared(part, digest))
+            let isPaced = !isPlaintext && part.readableBytes > HTTP1Output.smallFile
+            return Answer(record: record, content: isPaced ? .paced(part, digest) : .shared(part, digest))
         case .stored(let body, _):
-            if body.isEncrypted {
+            if body.isEncrypted || (!isPlaintext && hit.range.count > HTTP1Output.smallFile) {
                 SharedBody.note(body)
                 return nil
             }
@@ -97,7 +99,7 @@ struct PlainHits {
     func finish(_ answer: Answer) -> Bool {
         do {
             switch answer.content {
-            case nil: break
+            case nil, .paced: break
             case .shared(let bytes, let digest): output.write(shared: bytes, digest)
             case .stored(let body, let range):
                 SharedBody.note(body)

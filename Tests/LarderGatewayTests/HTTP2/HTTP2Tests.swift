@@ -178,21 +178,32 @@ struct HTTP2Tests {
     }
 
     /// HTTP/1.1 over TLS: the client does not offer h2, or the gateway does not.
-    @Test(arguments: [5, 300_000]) func clientsWithoutHTTP2(_ count: Int) async throws {
+    @Test(arguments: [5, 300_000, 3 << 20]) func clientsWithoutHTTP2(_ count: Int) async throws {
         let content = body(count)
         let origin = ScriptedTransport { _ in .bytes(content, fresh) }
         try await withTLS(origin, { $0.tls?.allowsHTTP2 = false }) { setting, port in
             var tls = TLSConfiguration.makeClientConfiguration()
             tls.certificateVerification = .none
             let client = NIOTransport(NIOTransport.Configuration(tls: tls))
-            for _ in 0..<3 {
-                let request = TransportRequest(
-                    head: HTTPRequest(method: .get, scheme: "https", authority: "127.0.0.1:\(port)", path: "/"))
-                let response = try await client.send(request)
+            func check(_ range: Range<Int>) async throws {
+                var head = HTTPRequest(method: .get, scheme: "https", authority: "127.0.0.1:\(port)", path: "/")
+                if range != content.indices {
+                    head.headerFields[.range] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+                }
+                let response = try await client.send(TransportRequest(head: head))
                 var received: [UInt8] = []
                 while let piece = try await response.body.next() { received += piece }
-                #expect(received == content)
+                #expect(received == Array(content[range]))
             }
+            for _ in 0..<3 { try await check(content.indices) }
+            guard count > 64 << 10 else { return await client.close() }
+            // In memory, and longer than what is written at once.
+            while try await !setting.hasSharedBody() { try await check(content.indices) }
+            for range in [content.indices, 0..<count - 1, 1..<100_000, 70_000..<70_010, content.indices] {
+                try await check(range)
+            }
+            #expect(origin.requests.count == 1)
+            await #expect(setting.gateway.readCounters().heldBytes == 0)
             await client.close()
         }
     }
