@@ -9,7 +9,8 @@ import SystemPackage
 /// An HTTP server: connections over HTTP/1.1, HTTP/2 and TLS with their limits, the access log, the figures and the
 /// admin server. A service answers the requests.
 ///
-/// It owns its sockets, its threads and the access log, but not the service. Safe to use from any thread.
+/// It owns its sockets and the access log, but not the service; until it stops it has its threads to itself. Safe to
+/// use from any thread.
 package final class Server: Sendable {
     /// The address for HTTP without TLS; nil if there is none.
     package let address: SocketAddress?
@@ -47,7 +48,7 @@ package final class Server: Sendable {
         var task: Task<Void, Never>?
         /// When connections are cut.
         var deadlines: [Scheduled<Void>] = []
-        /// The event loops are about to go.
+        /// Another server may have the event loops.
         var isOver = false
     }
 
@@ -77,7 +78,7 @@ package final class Server: Sendable {
         let descriptors = try descriptorsOfServer()
         let core = ServerCore(service, configuration, accessLog: log, descriptors: descriptors)
         let count = configuration.eventLoops ?? System.coreCount
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
+        let group = LoopGroups.shared.take(threads: count)
         let workers = group.makeIterator().map { Worker($0, core) }
         var listeners = Listeners()
         let history = configuration.adminPort.map { _ in TrafficHistory() }
@@ -95,7 +96,7 @@ package final class Server: Sendable {
             }
         } catch {
             await listeners.close()
-            try? await group.shutdownGracefully()
+            LoopGroups.shared.giveBack(group, threads: count)
             log?.close()
             throw error
         }
@@ -158,7 +159,6 @@ package final class Server: Sendable {
     /// Replaces the service from now on, or uses the same one over another store.
     package func use(_ service: any HTTPService) async {
         core.service = service
-        // An event loop that is gone serves nothing any more.
         for worker in workers { try? await worker.eventLoop.submit { worker.service = service }.get() }
     }
 
@@ -229,18 +229,11 @@ package final class Server: Sendable {
             for deadline in state.deadlines { deadline.cancel() }
         }
         history?.stop()
-        // With its connection each was cancelled; what it still does must not find the event loop gone.
+        // With its connection each was cancelled.
         await core.tasks.close()
         shedding.stop()
         for worker in workers { try? await worker.eventLoop.submit { worker.stop() }.get() }
         core.accessLog?.close()
-        // Loads that others wait for, or that the store is to have, use the event loops up to their end: the cache says
-        // when that is, and its owner waits for it.
-        let end = Task { [workers, group] in
-            for worker in workers { await worker.executor.loadsEnd() }
-            for worker in workers { await worker.executor.close() }
-            try? await group.shutdownGracefully()
-        }
-        if !workers.contains(where: { $0.executor.hasLoads }) { await end.value }
+        LoopGroups.shared.giveBack(group, threads: workers.count)
     }
 }

@@ -1,4 +1,5 @@
 import HTTPTestSupport
+import HTTPTypes
 import Larder
 import LarderGateway
 import LarderHTTP
@@ -11,14 +12,12 @@ import Testing
 
 @testable import LarderServer
 
-/// Tasks that run on an event loop, and outlive it.
+/// Tasks that run on an event loop, and event loops that servers leave to others.
 struct LoopExecutorTests {
-    @Test func tasksRunOnTheEventLoopWhileThereIsOne() async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let loop = group.next()
-        let executor = LoopExecutor(loop)
+    @Test func tasksRunOnTheEventLoop() async {
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
         let gate = Gate()
-        let task = Task(executorPreference: executor) { () -> [Bool] in
+        let task = Task(executorPreference: LoopExecutor(loop)) { () -> [Bool] in
             var places = [loop.inEventLoop]
             await Task.yield()
             places.append(loop.inEventLoop)
@@ -26,24 +25,46 @@ struct LoopExecutorTests {
             return places + [loop.inEventLoop]
         }
         await gate.arrival()
-        await executor.close()
-        try await group.shutdownGracefully()
         gate.open()
-        await #expect(task.value == [true, true, false])
+        await #expect(task.value == [true, true, true])
     }
 
-    @Test func loadsAreWaitedFor() async {
-        let executor = LoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
-        #expect(!executor.hasLoads)
-        await executor.loadsEnd()
-        executor.loadBegan()
-        executor.loadBegan()
-        async let ended: Void = executor.loadsEnd()
-        #expect(executor.hasLoads)
-        executor.loadEnded()
-        executor.loadEnded()
-        await ended
-        #expect(!executor.hasLoads)
+    @Test func groupsAreUsedAgain() {
+        let groups = LoopGroups()
+        let (first, second) = (groups.take(threads: 1), groups.take(threads: 1))
+        #expect(first !== second)
+        groups.giveBack(first, threads: 1)
+        #expect(groups.take(threads: 2) !== first)
+        #expect(groups.take(threads: 1) === first)
+    }
+
+    /// A connection to an origin that a gateway opened serves others after the gateway.
+    @Test func aConnectionOutlivesItsGateway() async throws {
+        let gate = Gate()
+        let origin = try await TestOrigin.start { request in
+            if request.path == "/a" { return .ok("a").header("Cache-Control", "no-store") }
+            return .ok(String(repeating: "b", count: 200_000)).then(gate).then(String(repeating: "b", count: 100_000))
+        }
+        let transport = NIOTransport()
+        try await withGateway(transport: transport) {
+            $0.routes.otherwise = try OriginServer(origin.url)
+        } _: { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/a"))
+            try await #expect(client.response().text == "a")
+            let head = HTTPRequest(method: .get, scheme: "http", authority: origin.authority, path: "/b")
+            let response = try await transport.send(TransportRequest(head: head))
+            await gate.arrival()
+            try await client.close()
+            await setting.gateway.stop(drain: .zero)
+            gate.open()
+            var count = 0
+            for try await piece in response.body { count += piece.count }
+            #expect(count == 300_000)
+            #expect(Set(origin.requests.map(\.connection)).count == 1)
+        }
+        await transport.close()
+        await origin.stop()
     }
 
     /// A load that is nearly done continues for the store when its client and its gateway are gone, with a connection

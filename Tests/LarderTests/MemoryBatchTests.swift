@@ -224,6 +224,8 @@ import Testing
             try withDirectory { path in
                 let store = try Store(at: path, .testing())
                 try store.put([1], for: "k", Self.memoryOnly)
+                // The removal that came with it would be the first commit.
+                try store.flush()
                 let entry = try #require(try store.get("k"))
                 let hits = Counter()
                 let seen = Mutex<[[UInt8]?]>([])

@@ -175,10 +175,13 @@ import Testing
     @Test func anEphemeralStoreThatDiedIsSweptAndALivingOneIsNot() throws {
         let living = try Store.ephemeral(.testing())
         // What a crash leaves: the directory of a store, made some time ago, that no process has locked.
+        // Under its name when it is whole: the sweep of another test may come at any time.
         let dead = Ephemeral.newPath()
-        let store = try Store(at: dead, .testing())
+        let made = Ephemeral.parent.appending("larder-made-\(dead.lastComponent?.string ?? "")")
+        let store = try Store(at: made, .testing())
         try store.put(body(100_000), for: "k")
         try store.close()
+        try #require(rename(made.string, dead.string) == 0)
         // A cleaner of temporary files leaves no file of a store alone that lies idle.
         for name in TestFiles.names(in: living.path.appending("staging")) {
             unlink(living.path.appending("staging").appending(name).string)

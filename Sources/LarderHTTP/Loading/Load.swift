@@ -54,12 +54,7 @@ final class Load: Sendable {
 
     /// Starts; `body` calls ``arrive(_:)`` once.
     func start(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async -> Void) {
-        let executor = LoadExecution.executor
-        executor?.loadBegan()
-        let task = Task(executorPreference: executor, priority: priority) {
-            await body()
-            executor?.loadEnded()
-        }
+        let task = Task(executorPreference: LoadExecution.executor, priority: priority) { await body() }
         let isCancelled = state.withLock { state in
             state.task = task
             return state.isCancelled

@@ -30,7 +30,7 @@ package final class BodyInlet: Sendable {
     /// - Parameters:
     ///   - memory: counts what waits here.
     ///   - onDemand: called when content is asked for that is not there; from any thread, with a lock held, and
-    ///     never once ``finish()`` or ``fail()`` has returned: by then the event loop may be gone.
+    ///     never once ``finish()`` or ``fail()`` has returned.
     init(memory: MemoryBudget? = nil, onDemand: @escaping @Sendable () -> Void) {
         self.memory = memory
         self.onDemand = onDemand

@@ -1,7 +1,6 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
-import Locks
 
 /// Takes an answer that comes later, or in pieces. On its event loop only.
 protocol DeliverySink: AnyObject {
@@ -28,7 +27,7 @@ protocol DeliverySink: AnyObject {
 /// task, which a client that leaves cancels.
 ///
 // SAFETY: everything that changes is touched on `eventLoop` only, which the methods assert that the sink calls;
-// `isClosed` has a lock, and the task touches nothing else but through `execute`.
+// the task touches nothing but through `execute`.
 final class Delivery: @unchecked Sendable {
     private let eventLoop: any EventLoop
     private let tasks: RunningTasks
@@ -44,9 +43,6 @@ final class Delivery: @unchecked Sendable {
     /// Held until the client is about to get the end of its answer. Its next request may come as soon as it has that,
     /// and must not be refused because this one still counts.
     var place: ClientTable.Place?
-    /// Whether the event loop must not be used any more: it may have ended, while a load that others wait for, too,
-    /// continues and may still have something to report.
-    private let isClosed = Mutex(false)
 
     init(_ eventLoop: any EventLoop, to sink: any DeliverySink) {
         self.eventLoop = eventLoop
@@ -116,7 +112,6 @@ final class Delivery: @unchecked Sendable {
     func cancel() {
         eventLoop.assertInEventLoop()
         isOver = true
-        isClosed.withLock { $0 = true }
         sink = nil
         place = nil
         task?.cancel()
@@ -157,7 +152,7 @@ final class Delivery: @unchecked Sendable {
 
     private func write(_ piece: [UInt8], isLast: Bool) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            let isOpen = execute {
+            execute {
                 guard !self.isOver, let sink = self.sink else {
                     return continuation.resume(throwing: CancellationError())
                 }
@@ -170,28 +165,21 @@ final class Delivery: @unchecked Sendable {
                     self.writer = continuation
                 }
             }
-            if !isOpen { continuation.resume(throwing: CancellationError()) }
         }
     }
 
     @discardableResult
     private func onLoop<R: Sendable>(_ body: @escaping @Sendable (any DeliverySink) -> R) async -> R? {
         await withCheckedContinuation { continuation in
-            let isOpen = execute {
+            execute {
                 guard !self.isOver, let sink = self.sink else { return continuation.resume(returning: nil) }
                 continuation.resume(returning: body(sink))
             }
-            if !isOpen { continuation.resume(returning: nil) }
         }
     }
 
-    /// Runs something on the event loop, unless it was cancelled there; returns whether it will.
-    private func execute(_ body: @escaping @Sendable () -> Void) -> Bool {
-        let isOpen = isClosed.withLock { isClosed in
-            if !isClosed, !eventLoop.inEventLoop { eventLoop.execute(body) }
-            return !isClosed
-        }
-        if isOpen, eventLoop.inEventLoop { body() }
-        return isOpen
+    /// Runs something on the event loop: at once where that is this thread.
+    private func execute(_ body: @escaping @Sendable () -> Void) {
+        if eventLoop.inEventLoop { body() } else { eventLoop.execute(body) }
     }
 }

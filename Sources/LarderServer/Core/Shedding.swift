@@ -77,8 +77,7 @@ final class Shedding: Sendable {
         }
     }
 
-    /// Does nothing from now on: the event loops are about to go, one after the other, and loads may hold memory after
-    /// them.
+    /// Does nothing from now on: another server may have the event loops.
     func stop() { isOver.store(true, ordering: .relaxed) }
 
     /// Closes as many connections as it takes. Does nothing while an earlier call is still at it.
