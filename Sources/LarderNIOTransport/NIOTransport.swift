@@ -31,10 +31,10 @@ import NIOSSL
 /// - The transport sets the fields that belong to one connection, and `Content-Length` and `Transfer-Encoding`: those
 ///   in a request are ignored.
 public final class NIOTransport: Transport {
-    private let configuration: Configuration
+    let configuration: Configuration
     let pool: ConnectionPool
     private let connector: Connector
-    private let held = HeldBytes()
+    let held = HeldBytes()
 
     /// Makes a transport; connections are opened when they are needed.
     ///
@@ -78,7 +78,7 @@ public final class NIOTransport: Transport {
         while true {
             let (connection, isKept) = try await connection(to: hop, deadline, isNew: isRepetition)
             let exchange = Exchange(
-                message, request, endpoint: hop, connection: connection, isKept: isKept, held: held)
+                message, request.timeouts, endpoint: hop, connection: connection, isKept: isKept, held: held)
             var event = try await connection.start(exchange)
             while case .informational(let head) = event {
                 await request.onInformational?(head)
@@ -86,13 +86,7 @@ public final class NIOTransport: Transport {
             }
             switch event {
             case .final(let head, let length, let piece):
-                if piece.isLast, length == Int64(piece.bytes.count) {
-                    return TransportResponse(head: head, body: TransportBody(whole: piece.bytes))
-                }
-                let reader = BodyReader(exchange, piece)
-                return TransportResponse(
-                    head: head,
-                    body: TransportBody(length: length) { () throws(TransportError) in try await reader.next() })
+                return TransportResponse(exchange, head, length: length, piece)
             case .stale where isKept: continue
             case .stale, .informational:
                 throw TransportError(
@@ -186,6 +180,19 @@ public final class NIOTransport: Transport {
                     .closed, mayHaveBeenSeen: false, endpoint: "\(hop)", "\(hop) closed the connection at once")
             }
         }
+    }
+}
+
+extension TransportResponse {
+    /// - Parameter piece: the content that came with the head.
+    init(_ exchange: Exchange, _ head: HTTPResponse, length: Int64?, _ piece: Exchange.Piece) {
+        if piece.isLast, length == Int64(piece.bytes.count) {
+            self.init(head: head, body: TransportBody(whole: piece.bytes))
+            return
+        }
+        let reader = BodyReader(exchange, piece)
+        self.init(
+            head: head, body: TransportBody(length: length) { () throws(TransportError) in try await reader.next() })
     }
 }
 

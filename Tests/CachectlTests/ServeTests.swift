@@ -25,6 +25,24 @@ struct ServeTests {
         }
     }
 
+    /// What is known not to be stored goes the shortest way here, too, where one transport is within another.
+    @Test func responsesThatAreNotStoredAreRelayed() async throws {
+        try await withOrigin { origin, place in
+            let gateway = try await RunningGateway(
+                place, "--origin", origin.url, "--threads", "1", "--admin", "127.0.0.1:0")
+            let client = try await RawClient.connect(to: try #require(URL(string: gateway.address)?.port))
+            for _ in 0..<3 { try await #expect(client.exchange(get("/private")).text == "secret") }
+            try await client.close()
+            let admin = try #require(URL(string: gateway.ready["admin"] as? String ?? "")?.port)
+            let reader = try await RawClient.connect(to: admin)
+            let figures = try await reader.exchange(get("/metrics", "Connection: close")).text
+            #expect(figures.contains("larder_gateway_relayed_requests_total 2\n"))
+            try await reader.close()
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
     /// What root may do hides options that others may not set on a socket: a gateway then closed each connection.
     @Test(.enabled(if: AnotherUser.canRunPrograms)) func servesAsAnotherUserThanRoot() async throws {
         try await withOrigin(verifyingWith: "--any-owner") { origin, place in

@@ -92,7 +92,7 @@ func withOrigin(
     _ body: (Setting, TestOrigin) async throws -> Void
 ) async throws {
     let origin = try await TestOrigin.start(responder)
-    let transport = NIOTransport()
+    let transport = NIOTransport.patient
     do {
         try await withGateway(
             transport: transport,
@@ -125,6 +125,11 @@ func withRequestThatWaits(_ body: (Setting, RawClient, Gate) async throws -> Voi
         await gate.arrival()
         try await body(setting, client, gate)
     }
+}
+
+extension NIOTransport {
+    /// Keeps idle connections for as long as a test may take on a busy machine.
+    static var patient: NIOTransport { NIOTransport(Configuration(idleTimeout: .seconds(600))) }
 }
 
 extension ScriptedTransport {

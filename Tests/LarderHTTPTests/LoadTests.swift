@@ -163,20 +163,29 @@ struct LoadTests {
         for purgeWaits in [true, false] { try await purgeWhileItIsCommitted(purgeWaits) }
     }
 
-    /// Both threads on which a commit could run are held until the purge is over, or waits for the commit.
+    /// Both threads on which the commit of a body in a file runs are held until the purge is over, or waits for the
+    /// commit.
     private func purgeWhileItIsCommitted(_ purgeWaits: Bool) async throws {
         try await Fixture.run { fixture in
             let isRead = Latch()
+            let isHeld = Latch()
+            let text = String(repeating: "hello", count: 60_000)
             fixture.transport.handler = { _ throws(TransportError) in
-                let pieces = Pieces([Array("hello".utf8)])
+                let pieces = Pieces([Array(text.utf8)])
                 return TransportResponse(
                     head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"]),
                     body: TransportBody(length: nil) { () throws(TransportError) in
                         let piece = try pieces.next()
-                        if piece == nil { isRead.open() }
+                        if piece == nil {
+                            isRead.open()
+                            await isHeld.wait()
+                        }
                         return piece
                     })
             }
+            let (cache, generations) = (fixture.cache, fixture.cache.changes.generations)
+            let first = Task { try await fixture.get().text }
+            await isRead.wait()
             let purged = DispatchSemaphore(value: 0)
             let started = Counter()
             let holds = (0..<2).map { _ in
@@ -188,12 +197,8 @@ struct LoadTests {
                 }
             }
             try await waitWhile { started.value < 2 }
-            let jobs = IOPool.shared.jobCount
-            let first = Task { try await fixture.get().text }
-            await isRead.wait()
-            // The commit is in line.
-            try await waitWhile { IOPool.shared.jobCount == jobs }
-            let (cache, generations) = (fixture.cache, fixture.cache.changes.generations)
+            isHeld.open()
+            try await waitWhile { generations.commitCount == 0 }
             let before = generations.current(Fixture.url)
             func purgeNow() throws -> Int { try cache.purge(Fixture.url) }
             let purge = purgeWaits ? Task { try await cache.purge(Fixture.url) } : nil
@@ -210,7 +215,7 @@ struct LoadTests {
             } else {
                 await fixture.cache.drain()
             }
-            try await #expect(first.value == "hello")
+            try await #expect(first.value == text)
             try await #expect(fixture.get().response.source == .network)
         }
     }

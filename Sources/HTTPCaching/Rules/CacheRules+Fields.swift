@@ -18,7 +18,8 @@ extension CacheRules {
         var fields = HTTPFields()
         fields.reserveCapacity(response.headerFields.count + 1)
         for field in response.headerFields
-        where !Self.connectionFields.contains(field.name.canonicalName) && !excluded.contains(field.name.canonicalName)
+        where !Self.connectionFields.contains(field.name.canonicalName)
+            && (excluded.isEmpty || !excluded.contains(field.name.canonicalName))
         {
             fields.append(field)
         }
@@ -41,7 +42,7 @@ extension CacheRules {
         }
     }
 
-    private static let framingFields: Set<String> = ["content-length", "content-range"]
+    private static let framingFields: FieldNameSet = ["content-length", "content-range"]
 
     /// Section 3.2: the fields of a stored response after an update from another response: each field of the new one
     /// replaces all values of the old one, except those that are not stored, `Content-Length` and `Content-Range`,
@@ -106,7 +107,7 @@ extension CacheRules {
     /// The names, in lower case, of fields for one connection (RFC 9110 section 7.6.1) or one proxy (RFC 9111 section
     /// 3.1). Credentials for a proxy end at the proxy: an origin that got them could use them (RFC 9110 sections 11.7.1
     /// to 11.7.3).
-    package static let connectionFields: Set<String> = [
+    package static let connectionFields: FieldNameSet = [
         "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     ]

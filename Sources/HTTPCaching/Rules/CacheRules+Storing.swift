@@ -107,6 +107,16 @@ extension CacheRules {
         return nil
     }
 
+    /// Whether a response says itself that this cache may not store it: `no-store`, or `private` without field names.
+    /// The commonest of what ``storingObstacle(_:to:hasContent:policy:lifetimeSeconds:)`` finds.
+    package func forbidsStoring(_ response: HTTPResponse) -> Bool {
+        let (directives, _) = control(of: response)
+        if directives.noStore {
+            return !directives.mustUnderstand || !understands(status: response.status.code)
+        }
+        return isShared && directives.isPrivate == .unqualified
+    }
+
     /// RFC 9110 section 9.3.3: explicit freshness, and `Content-Location` equal to the target URI.
     private func isReusablePost(_ response: HTTPResponse, key: CacheKey, policy: StoredPolicy) -> Bool {
         let isExplicit = [.sMaxage, .maxAge, .expires].contains(policy.lifetimeSource)

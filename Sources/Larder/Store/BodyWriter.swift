@@ -135,7 +135,9 @@ public final class BodyWriter: @unchecked Sendable {
     @discardableResult
     public func commit() async throws -> Digest {
         let began = store.engine.uptime.uptime()
-        let put = try await IOPool.shared.run { [self] in try finish() }
+        // What is in memory goes to the pending batch, and nothing waits for a disk.
+        let isInMemory = lock.locked { file == nil }
+        let put = try isInMemory ? finish() : await IOPool.shared.run { [self] in try finish() }
         return try await store.complete(put, since: began).digest
     }
 

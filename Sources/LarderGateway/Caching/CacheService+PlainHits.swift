@@ -5,17 +5,19 @@ import LarderServer
 
 /// Hits whose key is the URL: it is made of the bytes of the head.
 extension CacheService {
-    func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) {
+    func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) -> Key? {
         guard allowsPlainHits, let authority = request.authority, Self.isNormal(authority, request.head),
             !(request.via.map { hasBeenHere([$0]) } ?? false)
-        else { return }
+        else { return nil }
         let key = Key(bytes: Self.key(authority, request))
-        cache.withPlainHit(key, request.question, SharedBody.kind, values: { request.values($0) }) { hit in
+        let isAbsent = cache.withPlainHit(key, request.question, SharedBody.kind, values: { request.values($0) }) {
+            hit in
             guard case .stored(let stored, let digest) = hit.content, let member = stored.compressedForm else {
                 return body(ServiceHit(hit, hitFields))
             }
             StoredCoding.send(hit, member, digest, to: request) { body(ServiceHit($0, hitFields)) }
         }
+        return isAbsent ? key : nil
     }
 
     /// The key of the target URI.

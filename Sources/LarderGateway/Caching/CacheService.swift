@@ -32,6 +32,14 @@ final class CacheService: HTTPService {
 
     var health: StoreHealth { cache.health }
     var heldBytes: Int { cache.heldBytes }
+    var metrics: [ServiceMetric] {
+        [
+            ServiceMetric(
+                "larder_gateway_relayed_requests_total",
+                "Requests to origins whose responses were known not to be stored, and passed on as they came.",
+                cache.relayedCount)
+        ]
+    }
 
     func decide(_ asked: ServiceRequest) -> ServiceDecision {
         var (request, isAbsolute) = (asked.head, asked.isAbsolute)
@@ -55,7 +63,7 @@ final class CacheService: HTTPService {
         do throws(FetchError) {
             switch try cache.answer(request, hasContent: asked.hasContent) {
             case .response(let response): return .answer(ServiceAnswer(StoredCoding.answer(response, to: request)))
-            case .load(let pending): return .later(load(pending, request))
+            case .load(let pending): return .later(load(pending, request, given: asked.relayed))
             }
         } catch {
             return .own(Self.answer(to: error))
@@ -63,10 +71,11 @@ final class CacheService: HTTPService {
     }
 
     /// Asks the origin.
-    private func load(_ pending: LoadRequest, _ request: HTTPRequest) -> ServiceWork {
+    private func load(_ pending: LoadRequest, _ request: HTTPRequest, given: RelayedResponse?) -> ServiceWork {
         ServiceWork { [cache] body, interim in
             do throws(FetchError) {
-                let response = try await cache.load(pending, body: body, onInformational: interim)
+                let response = try await cache.load(
+                    pending, body: body, given: given, onInformational: interim)
                 return ServiceAnswer(StoredCoding.answer(response, to: request))
             } catch {
                 return ServiceAnswer(Self.answer(to: error), isOriginFault: error.transport != nil)

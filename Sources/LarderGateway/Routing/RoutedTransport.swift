@@ -6,8 +6,8 @@ import LarderHTTP
 /// The cache of a reverse proxy gets one of these: a stored response is then validated, in the background too, with the
 /// server that it came from.
 public struct RoutedTransport: Transport {
-    private let routes: Routes
-    private let inner: any Transport
+    let routes: Routes
+    let inner: any Transport
 
     /// Puts routes before a transport.
     ///

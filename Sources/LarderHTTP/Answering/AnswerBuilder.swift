@@ -48,6 +48,21 @@ struct AnswerBuilder: Sendable {
         }
     }
 
+    /// The answer made of a response that is passed on and not stored.
+    func passed(
+        _ received: HTTPResponse, _ body: ResponseBody, reason: CacheStatus.ForwardReason, now: Instant
+    ) -> FetchResponse {
+        var head = received
+        head.headerFields = head.headerFields.withoutConnectionFields()
+        if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
+        let status = CacheStatus(cacheName: rules.options.cacheName, outcome: .forwarded(reason))
+        finish(&head, status)
+        return FetchResponse(
+            head: head, body: body, source: .network, storedStatus: nil, originStatus: received.status.code,
+            ageSeconds: nil, freshSeconds: nil, cacheStatus: configuration.addsCacheStatus ? status : nil,
+            isStored: false)
+    }
+
     /// The answer of the cache itself, where it may neither serve nor ask.
     func refusal(_ head: HTTPResponse) -> FetchResponse {
         var head = head

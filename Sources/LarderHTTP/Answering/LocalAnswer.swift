@@ -45,6 +45,8 @@ package struct LoadRequest: Sendable {
     var search: SearchScope?
     /// Set where the store could not be asked without waiting, and nothing is decided yet.
     var undecided: Question?
+    /// The response of the origin, where it is there already.
+    var given: RelayedResponse?
 
     init(_ question: Question, found: [ResponseStore.Found], forwardedRequest: ForwardedRequest) {
         request = question.request
@@ -55,6 +57,14 @@ package struct LoadRequest: Sendable {
         plan = question.plan
         generation = question.generation
         search = question.search
+    }
+
+    /// - Parameter given: what the origin answered to the same request, if it was asked.
+    mutating func take(_ given: RelayedResponse?) {
+        guard let given else { return }
+        self.given = given
+        // What was invalidated since the origin was asked makes it one that is not stored.
+        generation = given.generation
     }
 
     init(undecided question: Question) {

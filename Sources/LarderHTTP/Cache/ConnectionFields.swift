@@ -3,27 +3,30 @@ import HTTPTypes
 
 /// Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1), or to the proxy that was used.
 extension HTTPFields {
-    /// Whether there is a field that the next method takes out.
-    private func hasConnectionFields(_ others: Set<String>) -> Bool {
-        contains {
-            CacheRules.connectionFields.contains($0.name.canonicalName) || others.contains($0.name.canonicalName)
-        }
-    }
-
     /// The fields to pass on: without `Connection`, what it names, and those that every hop takes out.
     /// - Parameter others: further names, in lower case.
-    func withoutConnectionFields(besides others: Set<String> = []) -> HTTPFields {  // check-words: allow
-        guard hasConnectionFields(others) else { return self }
-        var names = CacheRules.connectionFields.union(others)
-        for value in self[values: .connection] {
-            for member in value.split(separator: ",") {
-                names.insert(member.trimmingWhitespace.lowercased())
-            }
+    func withoutConnectionFields(besides others: FieldNameSet = .none) -> HTTPFields {  // check-words: allow
+        let named = namedByConnection
+        func staysHere(_ field: HTTPField) -> Bool {
+            let name = field.name.canonicalName
+            return CacheRules.connectionFields.contains(name) || others.contains(name)
+                || !named.isEmpty && named.contains(name)
         }
+        guard contains(where: staysHere) else { return self }
         var result = HTTPFields()
         result.reserveCapacity(count)
-        for field in self where !names.contains(field.name.canonicalName) { result.append(field) }
+        for field in self where !staysHere(field) { result.append(field) }
         return result
+    }
+
+    /// The names of fields that `Connection` names, in lower case.
+    private var namedByConnection: Set<String> {
+        guard contains(.connection) else { return [] }
+        var names: Set<String> = []
+        for value in self[values: .connection] where value != "keep-alive" && value != "close" {
+            for member in value.split(separator: ",") { names.insert(member.trimmingWhitespace.lowercased()) }
+        }
+        return names
     }
 
     /// Adds this hop to `Via` (RFC 9110 section 7.6.3), as a line of its own.

@@ -16,11 +16,14 @@ struct PlainHitLookup: Sendable {
     }
 
     /// See ``HTTPCache/withPlainHit(_:_:_:values:_:)``.
+    /// - Returns: true if nothing is stored under the key, nor in a package.
     func visit(
         _ key: Key, _ question: PlainQuestion, _ kind: HeldKind<some Sendable>, values: (String) -> [UInt8]?,
         _ body: (PlainHit) -> Void
-    ) {
-        guard context.isPlain.load(ordering: .relaxed), !packages.isSuperseding.load(ordering: .relaxed) else { return }
+    ) -> Bool {
+        guard context.isPlain.load(ordering: .relaxed), !packages.isSuperseding.load(ordering: .relaxed) else {
+            return false
+        }
         var selected: VariantMemory.Selected?
         let isFound = visitEntry(key, kind) { metadata, content, length in
             if !answer(question, metadata, content, length: length, body) {
@@ -31,20 +34,22 @@ struct PlainHitLookup: Sendable {
             _ = visitEntry(selected.key(key), kind) { metadata, content, length in
                 _ = answer(question, metadata, content, length: length, selecting: selected.selecting, body)
             }
-            return
+            return false
         }
-        if isFound || !packages.arePresent.load(ordering: .relaxed) { return }
+        if isFound { return false }
+        guard packages.arePresent.load(ordering: .relaxed) else { return true }
         // Where several packages have the URL, the rules choose.
         guard case .hit(let table) = try? store.peekAtOnce(packages.key),
             let members = try? packages.table(table).members(key.text), members.count == 1,
             let (row, member) = members.first
-        else { return }
+        else { return false }
         if row.isWhole {
-            guard case .hit = try? store.lookUp(PackageKeys.owner(row.generation)) else { return }
+            guard case .hit = try? store.lookUp(PackageKeys.owner(row.generation)) else { return false }
         }
         _ = visitEntry(member, kind) { metadata, content, length in
             _ = answer(question, metadata, content, length: length, body)
         }
+        return false
     }
 
     /// False if there is no entry. An error of the store counts as one: the long way asks again, and tells of it.
@@ -156,10 +161,12 @@ extension HTTPCache {
     ///   - values: gives the values of all lines with a name, which is in lower case, joined by commas; nil if there is
     ///     none.
     ///   - body: copies the bytes it needs, and must return quickly.
+    /// - Returns: true if nothing is stored for the URL.
+    @discardableResult
     package func withPlainHit(
         _ key: Key, _ question: PlainQuestion, _ kind: HeldKind<some Sendable>, values: (String) -> [UInt8]?,
         _ body: (PlainHit) -> Void
-    ) {
+    ) -> Bool {
         plainHits.visit(key, question, kind, values: values, body)
     }
 }

@@ -20,6 +20,8 @@ public final class HTTPCache: Sendable {
     let plainHits: PlainHitLookup
     let changes: StoreChanges
     let loader: Loader
+    /// Nil where there is no way beside the loads.
+    let relay: Relay?
     let questions: Questions
     private let answering: Answering
     private let origin: OriginClient
@@ -51,6 +53,7 @@ public final class HTTPCache: Sendable {
         answering = Answering(context, lookup, builder)
         origin = OriginClient(context, transport)
         loader = Loader(context, questions, answering, builder, lookup, changes, origin)
+        relay = Relay(context, transport, origin, loader)
     }
 
     /// Offline mode: while true no connection is attempted, and a fetch of a response that is not stored ends with
@@ -167,10 +170,15 @@ public final class HTTPCache: Sendable {
     ///
     /// ``Timeouts/total`` applies to each caller separately: if other callers wait for a load, it continues without a
     /// caller whose time is over.
+    ///
+    /// - Parameter given: what the origin answered to the same request, if it was asked. It may be one that is stored.
     package func load(
-        _ pending: LoadRequest, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
+        _ pending: LoadRequest, body: RequestBody?, given: RelayedResponse? = nil,
+        onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
-        try await loader.load(pending, body: body, onInformational: onInformational)
+        var pending = pending
+        pending.take(given)
+        return try await loader.load(pending, body: body, onInformational: onInformational)
     }
 
     // MARK: Cancelling

@@ -101,6 +101,17 @@ final class HostLimiter: Sendable {
         return Permit(self, lane)
     }
 
+    /// A place, if there is one without waiting.
+    func acquireAtOnce(_ host: String) -> Permit? {
+        let lane = Lane(host: host, isUpload: false)
+        let isTaken = state.withLock { state in
+            guard state.waiting[lane] == nil, state.hasRoom(lane) else { return false }
+            state.take(lane)
+            return true
+        }
+        return isTaken ? Permit(self, lane) : nil
+    }
+
     private func giveUp(_ id: Int, _ lane: Lane, _ refusal: Refusal) {
         let waiter = state.withLock { $0.leave(id, lane) }
         waiter?.continuation.resume(returning: .failure(refusal))
@@ -171,13 +182,13 @@ extension HostLimiter.State {
         return candidates.max { rank($0) < rank($1) }
     }
 
-    private mutating func take(_ lane: HostLimiter.Lane) {
+    fileprivate mutating func take(_ lane: HostLimiter.Lane) {
         running[lane.host, default: HostLimiter.Use()].count += 1
         if lane.isUpload { running[lane.host, default: HostLimiter.Use()].uploads += 1 }
         total += 1
     }
 
-    private func hasRoom(_ lane: HostLimiter.Lane) -> Bool {
+    fileprivate func hasRoom(_ lane: HostLimiter.Lane) -> Bool {
         let use = running[lane.host] ?? HostLimiter.Use()
         guard total < limit, use.count < min(perHost, share) else { return false }
         return !lane.isUpload || use.uploads < max(1, perHost / 2)

@@ -107,11 +107,16 @@ final class JoinableLoads: Sendable {
         }
     }
 
+    /// Whether a request for a key is to go alone: what came last could not be stored, and there is no load to join.
+    func isPass(_ key: String) -> Bool { state.withLock { $0.passes.contains(key) && $0.loads[key] == nil } }
+
     /// What came for a key can be stored again.
     func clearPass(_ key: String) { state.withLock { _ = $0.passes.remove(Self.passKey(key)) } }
 
     /// What can be stored of a response does not depend on the range.
     private static func passKey(_ key: String) -> String {
-        key.firstRange(of: rangeMark).map { String(key[..<$0.lowerBound]) } ?? key
+        // Most keys have no space at all.
+        guard key.utf8.contains(UInt8(ascii: " ")), let mark = key.firstRange(of: rangeMark) else { return key }
+        return String(key[..<mark.lowerBound])
     }
 }

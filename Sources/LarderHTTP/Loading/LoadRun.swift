@@ -25,6 +25,8 @@ struct LoadRun: Sendable {
         }
         var isProbe = false
         switch admission {
+        // It has answered already.
+        case _ where pending.given != nil: break
         case .refuse(let error): return answer(after: error, isAsked: false)
         case .probe: isProbe = true
         case .ask: break
@@ -62,11 +64,18 @@ struct LoadRun: Sendable {
     /// One request and its answer.
     private func ask(_ forwardedRequest: ForwardedRequest, origin: String, isRepetition: Bool) async throws(FetchError)
     {
-        let requestTime = loader.context.now
+        let relayed = self.pending.given
+        let given = relayed?.take()
+        let requestTime = given == nil ? loader.context.now : relayed?.requestTime ?? loader.context.now
         load.markSent(at: requestTime)
-        var received = try await loader.origin.send(
-            forwardedRequest, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
-            onInformational: onInformational)
+        var received: TransportResponse
+        if let given {
+            received = given
+        } else {
+            received = try await loader.origin.send(
+                forwardedRequest, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
+                onInformational: onInformational)
+        }
         loader.failures.succeeded(origin)
         let responseTime = loader.context.now
         let stored = pending.found.map(\.response)
@@ -207,8 +216,14 @@ struct LoadRun: Sendable {
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
         let own = answer(own: storing?.new, received, decision, forwardedRequest, now: now)
-        if storing == nil, own == nil, let whole = received.body.whole, case .asReceived = decision.answer {
-            var response = head(received, decision, forwardedRequest, nil, isStored: false, now: now)
+        // Others who wait for it have it from a spool: where the store fails, too.
+        if own == nil, let whole = received.body.whole, case .asReceived = decision.answer,
+            storing.map({ $0.takesWhole && load.waiterCount <= 1 }) ?? true
+        {
+            // Who comes from now on does not wait for what may be of no use to others.
+            if storing != nil, let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
+            let isStored = await storing?.store(whole) ?? false
+            var response = head(received, decision, forwardedRequest, nil, isStored: isStored, now: now)
             response.body = whole.isEmpty ? .empty : ResponseBody([.bytes(whole)])
             arrive(.success(Load.Arrival(response: response, shared: nil)), isShareable: isShareable)
             await claim?.release()

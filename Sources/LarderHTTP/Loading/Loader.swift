@@ -91,15 +91,21 @@ final class Loader: Sendable {
             }
             switch try await answer(question) {
             case .response(let response): return response
-            case .load(let pending):
-                return try await loadUntimed(pending, body: body, onInformational: onInformational)
+            case .load(var decided):
+                decided.take(pending.given)
+                return try await loadUntimed(decided, body: body, onInformational: onInformational)
             }
         }
-        if pending.plan.isOffline {
+        if pending.plan.isOffline, pending.given == nil {
             let url = pending.request.url
             throw FetchError(.notCached, url: url, "\(url) is not in the cache, and the cache is offline")
         }
         let load = Load(url: pending.request.url, generation: pending.generation)
+        if pending.given != nil {
+            let response = try await lead(load, pending, body: nil, joinKey: nil, onInformational: onInformational)
+            if response.isStored, let primary = pending.primary { joinable.clearPass(primary) }
+            return response
+        }
         let pending = sliced(pending)
         guard let (key, isLater) = collapsingKey(pending, body: body) else {
             return try await lead(load, pending, body: body, joinKey: nil, onInformational: onInformational)

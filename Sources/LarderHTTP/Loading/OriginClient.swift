@@ -18,6 +18,9 @@ struct OriginClient: Sendable {
 
     private var configuration: HTTPCacheConfiguration { context.configuration }
 
+    /// The transport writes these.
+    private static let messageFields: FieldNameSet = ["host", "content-length"]
+
     /// Requests that wait for a place.
     var waitingRequests: Int { limiter.waitingCount }
 
@@ -32,7 +35,7 @@ struct OriginClient: Sendable {
         var head = forwardedRequest.sent
         if pending.subject.method != pending.request.method { head.method = pending.request.method }
         head.headerFields = head.headerFields
-            .withoutConnectionFields(besides: ["host", "content-length"])  // check-words: allow
+            .withoutConnectionFields(besides: Self.messageFields)  // check-words: allow
         if let name = configuration.viaName { head.headerFields.appendVia(name) }
         var request = TransportRequest(head: head, body: body, timeouts: pending.plan.timeouts)
         if let onInformational {
@@ -135,22 +138,38 @@ struct OriginClient: Sendable {
 
     private func mayRepeat(_ request: TransportRequest, after error: TransportError) -> Bool {
         guard request.body?.isReplayable ?? true else { return false }
+        let idempotent: [HTTPRequest.Method] = [.get, .head, .put, .delete, .options, .trace]
+        return mayRepeat(isIdempotent: idempotent.contains(request.head.method), after: error)
+    }
+
+    private func mayRepeat(isIdempotent: Bool, after error: TransportError) -> Bool {
         switch error.code {
         case .cancelled, .invalidRequest, .requestBodyFailed, .malformedResponse, .responseTooLarge: return false
         default: break
         }
         if !error.mayHaveBeenSeen { return true }
-        let idempotent: [HTTPRequest.Method] = [.get, .head, .put, .delete, .options, .trace]
-        return configuration.retries.repeatsIdempotent && idempotent.contains(request.head.method)
+        return configuration.retries.repeatsIdempotent && isIdempotent
+    }
+
+    // MARK: For a relay
+
+    /// A place among the requests to a server, if there is one without waiting.
+    func placeAtOnce(_ endpoint: String) -> HostLimiter.Permit? { limiter.acquireAtOnce(endpoint) }
+
+    /// Whether a GET is sent again after an error.
+    func repeats(_ error: TransportError) -> Bool {
+        configuration.retries.limit > 0 && mayRepeat(isIdempotent: true, after: error)
     }
 }
 
 extension HTTPResponse {
     /// An interim response to pass on. It has no content, so a length in it is wrong (RFC 9110 section 8.6) and would
     /// be taken for that of the final response by a careless recipient.
-    fileprivate var withoutConnectionFields: HTTPResponse {
+    var withoutConnectionFields: HTTPResponse {
         var result = self
-        result.headerFields = headerFields.withoutConnectionFields(besides: ["content-length"])  // check-words: allow
+        result.headerFields = headerFields.withoutConnectionFields(besides: Self.lengthFields)  // check-words: allow
         return result
     }
+
+    private static let lengthFields: FieldNameSet = ["content-length"]
 }

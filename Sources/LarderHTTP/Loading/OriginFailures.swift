@@ -92,6 +92,9 @@ final class OriginFailures: Sendable {
         }
     }
 
+    /// Whether an origin failed lately.
+    func isRemembered(_ origin: String) -> Bool { memory != nil && state.withLock { $0.failures[origin] != nil } }
+
     /// The origin answered.
     func succeeded(_ origin: String) {
         guard memory != nil else { return }

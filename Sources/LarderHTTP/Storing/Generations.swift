@@ -76,6 +76,9 @@ final class Generations: Sendable {
         }
     }
 
+    /// Commits under way.
+    var commitCount: Int { state.withLock { $0.commits.count } }
+
     func endCommit(_ commit: Int) {
         let ended = state.withLock { state in
             state.commits[commit] = nil

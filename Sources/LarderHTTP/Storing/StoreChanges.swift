@@ -116,5 +116,5 @@ struct StoreChanges: Sendable {
 /// Runs `body` to its end in a task that is not cancelled with the caller's: the store refuses to begin for a cancelled
 /// task, and what a load brought before it was given up is stored all the same.
 func carryThrough<R: Sendable>(_ body: @escaping @Sendable () async -> R) async -> R {
-    await Task { await body() }.value
+    await Task(executorPreference: LoadExecution.executor) { await body() }.value
 }

@@ -120,6 +120,25 @@ struct Storing: Sendable {
         }
     }
 
+    /// Whether ``store(_:)`` may be called.
+    var takesWhole: Bool {
+        switch target {
+        case .whole, .followable: true
+        case .packed, .placed: false
+        }
+    }
+
+    /// Stores a whole body that is in memory; returns whether it is stored.
+    func store(_ body: [UInt8]) async -> Bool {
+        do {
+            if try !sink.writeInMemory(body) { try await sink.write(body) }
+        } catch {
+            await cancel(error)
+            return false
+        }
+        return await carryThrough { await commit(receivedBytes: Int64(body.count), isComplete: true).isStored }
+    }
+
     /// Lets other processes follow the body from now on; false if they cannot. Not during a write.
     /// - Parameter count: the bytes that were written.
     func show(_ count: Int64) async -> Bool {
@@ -148,11 +167,15 @@ struct Storing: Sendable {
     /// - Returns: whether the response is in parts that are the whole now, so that ``settle(isWhole:)`` is to join
     ///   them.
     func finish(receivedBytes: Int64, isComplete: Bool) async -> Bool {
+        await commit(receivedBytes: receivedBytes, isComplete: isComplete).isWhole
+    }
+
+    private func commit(receivedBytes: Int64, isComplete: Bool) async -> (isStored: Bool, isWhole: Bool) {
         guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
             let commit = changes.generations.beginCommit(guards)
         else {
             await drop()
-            return false
+            return (false, false)
         }
         defer { changes.generations.endCommit(commit) }
         do {
@@ -202,11 +225,11 @@ struct Storing: Sendable {
             if !isCurrent {
                 _ = try await changes.store.performShort { try changes.responses.removeAll(primary) }
             }
-            return isWhole
+            return (isStored, isWhole)
         } catch {
             await drop()
             changes.logRefusal(error, primary)
-            return false
+            return (false, false)
         }
     }
 

@@ -51,7 +51,7 @@ extension ExchangeHandler {
 final class Connection: Sendable {
     let endpoint: NIOTransport.Endpoint
     let channel: any Channel
-    private let handler: any ExchangeHandler
+    let handler: any ExchangeHandler
 
     init(_ channel: any Channel, _ handler: any ExchangeHandler, _ endpoint: NIOTransport.Endpoint) {
         self.channel = channel
@@ -110,11 +110,11 @@ final class Connection: Sendable {
     private func whileNotCancelled<Value: Sendable>(
         _ exchange: Exchange,
         _ body:
-            @escaping @Sendable (any ExchangeHandler, CheckedContinuation<Result<Value, TransportError>, Never>) -> Void
+            @escaping @Sendable (any ExchangeHandler, Exchange.Waiter<Value>) -> Void
     ) async throws(TransportError) -> Value {
         try await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
-                onLoop { [handler] in body(handler, waiter) }
+                onLoop { [handler] in body(handler, .task(waiter)) }
             }
         } onCancel: {
             channel.eventLoop.execute { [handler] in

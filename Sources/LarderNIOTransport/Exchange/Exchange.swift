@@ -2,11 +2,22 @@ import HTTPTypes
 import LarderHTTP
 import NIOCore
 
-/// One request and its response on a connection: what of them was sent and has come, and the task that waits.
+/// One request and its response on a connection: what of them was sent and has come, and who waits.
 // SAFETY: everything that changes is read and changed on the connection's event loop only, by its handler, which
 // `deliver()` and `append(_:)` assert.
 final class Exchange: @unchecked Sendable {
-    typealias Waiter<Value> = CheckedContinuation<Result<Value, TransportError>, Never>
+    /// Who waits for something: a task, or a call on the event loop.
+    enum Waiter<Value: Sendable>: Sendable {
+        case task(CheckedContinuation<Result<Value, TransportError>, Never>)
+        case call(@Sendable (Result<Value, TransportError>) -> Void)
+
+        func resume(returning result: Result<Value, TransportError>) {
+            switch self {
+            case .task(let continuation): continuation.resume(returning: result)
+            case .call(let body): body(result)
+            }
+        }
+    }
 
     /// A head, or that there is none to come.
     enum HeadEvent: Sendable {
@@ -68,7 +79,7 @@ final class Exchange: @unchecked Sendable {
     private var pieceWaiter: Waiter<Piece>?
 
     init(
-        _ message: RequestMessage, _ request: TransportRequest, endpoint: NIOTransport.Endpoint, connection: Connection,
+        _ message: RequestMessage, _ timeouts: Timeouts, endpoint: NIOTransport.Endpoint, connection: Connection,
         isKept: Bool, held: HeldBytes
     ) {
         share = HeldBytes.Share(of: held)
@@ -76,12 +87,12 @@ final class Exchange: @unchecked Sendable {
         self.endpoint = endpoint
         self.connection = connection
         self.isKept = isKept
-        timeouts = request.timeouts
+        self.timeouts = timeouts
     }
 
-    // MARK: What the task waits for
+    // MARK: What is waited for
 
-    /// Whether a task waits for a head.
+    /// Whether a head is waited for.
     var wantsHead: Bool { headWaiter != nil }
 
     func wait(_ waiter: Waiter<HeadEvent>) { headWaiter = waiter }
@@ -232,7 +243,7 @@ final class Exchange: @unchecked Sendable {
     func giveUp(_ error: TransportError) { abortion = error }
 
     /// Ends without a result, as nothing was sent.
-    /// - Returns: the task that waits for the head.
+    /// - Returns: who waits for the head.
     func withdraw() -> Waiter<HeadEvent>? {
         defer { headWaiter = nil }
         endUpload()

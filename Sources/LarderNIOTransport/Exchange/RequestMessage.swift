@@ -5,8 +5,10 @@ import LarderHTTP
 /// A request in the form that goes out.
 struct RequestMessage: Sendable {
     let method: HTTPRequest.Method
-    /// The head, with the fields that say where the message ends.
-    let head: HTTPRequest
+    /// The head for HTTP/2, without the fields of the framing.
+    private let request: HTTPRequest
+    /// The fields that say where the message ends.
+    private let framing: HTTPFields
     /// The head as HTTP/1.1 has it, with the content behind it where that is short and in memory.
     let start: [UInt8]
     /// Where in ``start`` the content begins.
@@ -41,7 +43,9 @@ struct RequestMessage: Sendable {
         method = head.method
         isIdempotent = Self.idempotent.contains(method)
         isReplayable = request.body?.isReplayable ?? true
-        head.headerFields = HTTPFields(head.headerFields.filter { !Self.own.contains($0.name.canonicalName) })
+        if head.headerFields.contains(where: { Self.own.contains($0.name.canonicalName) }) {
+            head.headerFields = HTTPFields(head.headerFields.filter { !Self.own.contains($0.name.canonicalName) })
+        }
         let length = request.body == nil ? 0 : request.body?.length
         if let length, length < 0 { throw .invalidRequest("the content's length is \(length)") }
 
@@ -51,9 +55,8 @@ struct RequestMessage: Sendable {
         } else {
             framing[.transferEncoding] = "chunked"
         }
-        self.head = HTTPRequest(
-            method: head.method, scheme: head.scheme?.lowercased(), authority: head.authority, path: head.path,
-            headerFields: HTTPFields(head.headerFields.map { $0 } + framing.map { $0 }))
+        self.request = head
+        self.framing = framing
         if let proxy {
             // "The request-target ... in absolute-form" (RFC 9112 section 3.2.2); of `*` there is nothing left (3.2.4).
             head.path = "http://\(head.authority ?? "")" + (head.path == "*" ? "" : head.path ?? "/")
@@ -78,6 +81,29 @@ struct RequestMessage: Sendable {
         }
         expectsContinue = head.headerFields[.expect]?.lowercased() == "100-continue"
         start = bytes
+    }
+
+    /// The head with the fields that say where the message ends, for HTTP/2.
+    var head: HTTPRequest {
+        var head = request
+        head.scheme = head.scheme?.lowercased()
+        for field in framing { head.headerFields.append(field) }
+        return head
+    }
+
+    /// A GET without content whose head is written.
+    /// - Parameter start: with `Host` and without a field of the connection.
+    init(relaying start: [UInt8]) {
+        method = .get
+        request = HTTPRequest(method: .get, scheme: nil, authority: nil, path: nil)
+        framing = [:]
+        self.start = start
+        contentStart = start.count
+        isIdempotent = true
+        isReplayable = true
+        stream = nil
+        expectsContinue = false
+        isChunked = false
     }
 
     /// Content in memory, which is there at once.

@@ -66,6 +66,11 @@ final class ConnectionPool: Sendable {
         }.get()
     }
 
+    /// A connection that is idle on an event loop, if there is one.
+    func takeIdle(_ endpoint: Endpoint, on eventLoop: any EventLoop) -> Connection? {
+        state.withLock { $0.hosts[endpoint]?.takeIdle(only: eventLoop) }
+    }
+
     /// Takes back a connection that can be used again.
     /// - Returns: false where it is not wanted; to be closed.
     func keep(_ connection: Connection) -> Bool {

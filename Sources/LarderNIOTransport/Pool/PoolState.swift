@@ -34,8 +34,12 @@ struct PoolState {
 
         /// An idle connection, of an event loop if there is one.
         mutating func takeIdle(on eventLoop: any EventLoop) -> Connection? {
-            let index = idle.lastIndex { $0.channel.eventLoop === eventLoop } ?? idle.indices.last
-            return index.map { idle.remove(at: $0) }
+            takeIdle(only: eventLoop) ?? idle.popLast()
+        }
+
+        /// An idle connection of an event loop.
+        mutating func takeIdle(only eventLoop: any EventLoop) -> Connection? {
+            idle.lastIndex { $0.channel.eventLoop === eventLoop }.map { idle.remove(at: $0) }
         }
 
         /// A connection could not be made.

@@ -94,14 +94,14 @@ package struct ObjectService: HTTPService {
         }
     }
 
-    package func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) {
+    package func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) -> Key? {
         guard access.anonymous >= .read, !request.hasCredentials, request.question.isUnconditional,
             let name = ObjectPath.plainBlob(request.target)
-        else { return }
+        else { return nil }
         let objects = objects
         // What fails is asked for again the long way, which tells of it.
-        guard let hit = try? objects.withPlainBlob(name, body), hit else { return }
-        objects.counters.hits.add(1, ordering: .relaxed)
+        if (try? objects.withPlainBlob(name, body)) == true { objects.counters.hits.add(1, ordering: .relaxed) }
+        return nil
     }
 
     private static func isReading(_ method: HTTPRequest.Method, _ name: ObjectName) -> Bool {

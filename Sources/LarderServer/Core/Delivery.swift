@@ -34,6 +34,10 @@ final class Delivery: @unchecked Sendable {
     private let executor: LoopExecutor
     private weak var sink: (any DeliverySink)?
     private var task: Task<Void, Never>?
+    /// A request on its way to an origin without a task, and what is done where it does not get there.
+    private var relayed: RelayedRequest?
+    private var isStarting = false
+    private var otherwise: ((RelayedResponse?) -> Void)?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
     /// Content arrives from an origin.
@@ -63,6 +67,47 @@ final class Delivery: @unchecked Sendable {
             let body = await self.onLoop { self.deliver(answer, isHead: isHead, to: $0) } ?? nil
             if let body { await self.pump(body) }
         }
+    }
+
+    /// Lets an origin answer without a task, up to content that did not come with its head.
+    /// - Parameter otherwise: called if the service has to answer, with what the origin said, if it did.
+    func relay(_ relay: ServiceRelay, otherwise: @escaping (RelayedResponse?) -> Void) {
+        eventLoop.assertInEventLoop()
+        relayed = relay.request
+        self.otherwise = otherwise
+        isStarting = true
+        relay.request.send(relay.head) { event in
+            // Not within the call that reads requests: answers to earlier ones may not have left.
+            if self.isStarting { return self.eventLoop.execute { self.take(event, relay) } }
+            self.take(event, relay)
+        }
+        isStarting = false
+    }
+
+    private func take(_ event: RelayedRequest.Event, _ relay: ServiceRelay) {
+        switch event {
+        case .informational(let head): sink?.deliver(informational: head)
+        case .response(let response): deliver(ServiceAnswer(response))
+        case .failure(let error): deliver(relay.failure(error))
+        case .load(let response):
+            let otherwise = otherwise
+            endRelay()
+            // The request takes it again.
+            place = nil
+            otherwise?(response)
+        }
+    }
+
+    private func deliver(_ answer: ServiceAnswer) {
+        endRelay()
+        guard !isOver, let sink else { return }
+        // The connection may end as the head is written.
+        if let body = deliver(answer, isHead: false, to: sink), !isOver { send(body) }
+    }
+
+    private func endRelay() {
+        relayed = nil
+        otherwise = nil
     }
 
     /// Returns content that has to be brought.
@@ -115,6 +160,8 @@ final class Delivery: @unchecked Sendable {
         sink = nil
         place = nil
         task?.cancel()
+        relayed?.cancel()
+        endRelay()
         writer?.resume(throwing: CancellationError())
         writer = nil
     }

@@ -4,14 +4,17 @@ import NIOCore
 
 /// What is done about a request.
 extension HTTP1Handler {
-    func accept(_ head: RequestHead) {
+    /// - Parameters:
+    ///   - relayed: what the origin said already.
+    ///   - start: when the request came; nil: now.
+    func accept(_ head: RequestHead, _ relayed: RelayedResponse? = nil, since start: NIODeadline? = nil) {
         let limits = worker.core.configuration.limits
         let hasContent = head.framing != .none
         let content =
             hasContent
             ? RequestContent(head.framing, owesContinue: head.expectsContinue, limit: limits.bodyBytes) : nil
         let record = RequestRecord(
-            head, client: client, start: worker.core.time.now(), isLogged: worker.log != nil)
+            head, client: client, start: start ?? worker.core.time.now(), isLogged: worker.log != nil)
         begin(
             CurrentRequest(
                 record, method: head.request.method, version: head.version,
@@ -25,7 +28,8 @@ extension HTTP1Handler {
         if case .length(let declared) = head.framing { length = declared }
         let request = ServiceRequest(
             head: head.request, hasContent: hasContent && head.framing != .length(0), contentLength: length,
-            isLoopback: isLoopback, isAbsolute: head.targetForm == .absolute, isHTTP2: false)
+            isLoopback: isLoopback, isAbsolute: head.targetForm == .absolute, isHTTP2: false,
+            relayed: relayed)
         switch worker.core.decide(request, by: worker.service) {
         case .answer(let answer): responder.write(answer)
         case .later(let work) where work.isLimited:
@@ -33,6 +37,36 @@ extension HTTP1Handler {
         case .later(let work): responder.work(work, body: nil, place: nil)
         case .tunnel(let host, let port, let timeout): openTunnel(host, port, timeout)
         }
+    }
+
+    /// Lets an origin answer a request without content, or the service, if that does not work.
+    /// - Parameter head: that of the request.
+    func relay(_ relay: ServiceRelay, _ head: [UInt8]) {
+        guard worker.core.memory.admitsRequest(),
+            let place = worker.core.place(for: output.context?.remoteAddress, isLoopback: isLoopback)
+        else { return acceptNow(head) }
+        responder.relay(relay, place: place) { [weak self] in self?.acceptAgain(head, $0) }
+    }
+
+    private func acceptAgain(_ bytes: [UInt8], _ relayed: RelayedResponse? = nil) {
+        guard phase == .exchange, output.context != nil else { return }
+        output.begin()
+        acceptNow(bytes, relayed)
+        goOn()
+    }
+
+    /// In the call that reads requests, or one that has begun the output.
+    private func acceptNow(_ bytes: [UInt8], _ relayed: RelayedResponse? = nil) {
+        let head = bytes.withUnsafeBytes { bytes in
+            Result { () throws(WireError) in
+                try worker.view.parse(bytes, limits: worker.core.headLimits)
+                return try RequestHead(worker.view, in: bytes, scheme: scheme)
+            }
+        }
+        // It was read before.
+        guard case .success(let head) = head else { return close() }
+        requestCount -= 1
+        accept(head, relayed, since: responder.current?.record.start)
     }
 
     /// Begins what needs the content of a request, where its client may have one more such request.

@@ -24,14 +24,14 @@ final class HTTP1Handler: ChannelDuplexHandler {
     let output: HTTP1Output
     let responder: HTTP1Responder
     private let plainHits: PlainHits
-    private let scheme: String
+    let scheme: String
     /// TLS takes no files, and cannot end one direction.
     let isPlaintext: Bool
 
     private(set) var phase = HTTP1Phase.head
     private var tunnel: Tunnel?
     private var deadlines: HTTP1Deadlines
-    private(set) var requestCount = 0
+    var requestCount = 0
     private(set) var client = "-"
     private(set) var isLoopback = false
     private var hasPendingRead = false
@@ -223,10 +223,16 @@ final class HTTP1Handler: ChannelDuplexHandler {
             accept(head)
             return true
         case .hit(let answer):
-            if case .paced(let bytes, let digest)? = answer.content {
+            switch answer.content {
+            case .paced(let bytes, let digest):
                 begin(CurrentRequest(answer.record, method: .get, version: .http11, closes: false, content: nil))
                 responder.send(bytes, sharedAs: digest)
                 return true
+            case .relayed(let relay, let head):
+                begin(CurrentRequest(answer.record, method: .get, version: .http11, closes: false, content: nil))
+                self.relay(relay, head)
+                return true
+            default: break
             }
             requestCount += 1
             deadlines.restart(answer.record.start)

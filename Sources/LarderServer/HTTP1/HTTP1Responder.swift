@@ -80,6 +80,17 @@ final class HTTP1Responder {
             work, body: body, isHead: current?.method == .head, relaysInformational: current?.version == .http11)
     }
 
+    /// Lets an origin answer.
+    /// - Parameters:
+    ///   - place: as for ``work(_:body:place:)``.
+    ///   - otherwise: called if the service has to answer, with what the origin said, if it did.
+    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (RelayedResponse?) -> Void) {
+        let delivery = Delivery(worker.eventLoop, to: self)
+        self.delivery = delivery
+        delivery.place = place
+        delivery.relay(relay, otherwise: otherwise)
+    }
+
     /// Writes an answer that is there.
     func write(_ answer: ServiceAnswer) {
         switch answer.dated(at: worker.core.time.wallSeconds()) {

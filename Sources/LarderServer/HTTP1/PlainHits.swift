@@ -15,6 +15,8 @@ struct PlainHits {
         /// The same, to be written as the client takes it: TLS makes a copy of all that it is given.
         case paced(ByteBuffer, Digest)
         case stored(Body, Range<Int64>)
+        /// It comes from an origin, with its head. With the head of the request, if it does not.
+        case relayed(ServiceRelay, head: [UInt8])
     }
 
     /// What is left to do of a plain hit whose head is written.
@@ -48,14 +50,20 @@ struct PlainHits {
             return nil
         }
         var answer: Answer?
-        worker.service.withPlainHit(request) { hit in
-            var record = RequestRecord(
+        func newRecord() -> RequestRecord {
+            RequestRecord(
                 plain: head, worker.view, client: client, start: worker.core.time.now(), isLogged: worker.log != nil)
+        }
+        let missing = worker.service.withPlainHit(request) { hit in
+            var record = newRecord()
             if request.question.isHead { record.methodIndex = ServerCounters.methodIndex("HEAD") }
             record.status = hit.status
             record.source = .hit
             record.bytesSent = Int64(hit.range.count)
             answer = begin(record, hit)
+        }
+        if let missing, let relay = worker.service.relay(request, missing) {
+            return Answer(record: newRecord(), content: .relayed(relay, head: Array(head)))
         }
         return answer
     }
@@ -99,7 +107,7 @@ struct PlainHits {
     func finish(_ answer: Answer) -> Bool {
         do {
             switch answer.content {
-            case nil, .paced: break
+            case nil, .paced, .relayed: break
             case .shared(let bytes, let digest): output.write(shared: bytes, digest)
             case .stored(let body, let range):
                 SharedBody.note(body)

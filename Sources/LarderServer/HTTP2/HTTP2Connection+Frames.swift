@@ -53,6 +53,7 @@ extension HTTP2Connection {
             switch plainHits.write(head, client: client) {
             case .complete: return answered(head.stream)
             case .begun(let answer): return begin(head.stream).resume(answer)
+            case .relayed(let relay, let record): return begin(head.stream).relay(relay, record, otherwise: head.fields)
             case .none: break
             }
         }

@@ -20,6 +20,8 @@ struct HTTP2PlainHits {
         /// All of the answer is written.
         case complete
         case begun(Answer)
+        /// It comes from an origin, with its head.
+        case relayed(ServiceRelay, RequestRecord)
     }
 
     /// Content that goes out before its turn, in bytes: it is not worth a stream of its own.
@@ -47,12 +49,15 @@ struct HTTP2PlainHits {
         worker.plainRequest = PlainRequestBytes()
         defer { worker.plainRequest = bytes }
         bytes.withRequest(head.fields, limits: worker.core.headLimits) { request in
-            worker.service.withPlainHit(request) { hit in
+            let missing = worker.service.withPlainHit(request) { hit in
                 var record = record(of: head, client: client)
                 if request.question.isHead { record.methodIndex = ServerCounters.methodIndex("HEAD") }
                 record.status = hit.status
                 record.source = .hit
                 outcome = begin(record, hit, head.stream)
+            }
+            if let missing, scheduler.hasMemoryForRequests(), let relay = worker.service.relay(request, missing) {
+                outcome = .relayed(relay, record(of: head, client: client))
             }
         }
         return outcome

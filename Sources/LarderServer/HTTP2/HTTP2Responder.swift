@@ -73,6 +73,16 @@ final class HTTP2Responder {
         output.flush()
     }
 
+    /// Lets an origin answer.
+    /// - Parameters:
+    ///   - place: as for ``work(_:body:place:)``.
+    ///   - otherwise: called if the service has to answer, with what the origin said, if it did.
+    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (RelayedResponse?) -> Void) {
+        let delivery = makeDelivery()
+        delivery.place = place
+        delivery.relay(relay, otherwise: otherwise)
+    }
+
     /// Lets a service answer.
     /// - Parameters:
     ///   - body: the content of the request.

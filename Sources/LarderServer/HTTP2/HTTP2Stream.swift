@@ -1,6 +1,7 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
+import NIOHPACK
 
 /// One request on an HTTP/2 connection: takes what comes on its stream, and decides what is done about it. What is
 /// decided is the same as for HTTP/1.1.
@@ -34,6 +35,8 @@ final class HTTP2Stream {
     /// Whether content belongs to the request.
     private var hasContent = false
     private var intake = HTTP2Intake()
+    /// What the origin said already.
+    private var relayed: RelayedResponse?
     /// What the head says of the length of the content, in bytes.
     private var announced: Int64?
     /// How fast the client takes what is sent, as far as its window for this stream tells.
@@ -65,12 +68,37 @@ final class HTTP2Stream {
         responder.resume(answer.record, answer.content, length: Int64(answer.length))
     }
 
+    /// A request without content, which an origin answers, or the service, if that does not work.
+    /// - Parameter fields: those of the head.
+    func relay(_ relay: ServiceRelay, _ record: RequestRecord, otherwise fields: HPACKHeaders) {
+        phase = .decided
+        content.finish()
+        guard worker.core.memory.admitsRequest(),
+            let place = worker.core.place(for: connection.remoteAddress, isLoopback: connection.isLoopback)
+        else { return decideAgain(fields, since: record.start) }
+        responder.begin(record, method: .get)
+        responder.relay(relay, place: place) { [weak self] in self?.decideAgain(fields, $0, since: record.start) }
+    }
+
+    private func decideAgain(
+        _ fields: HPACKHeaders, _ relayed: RelayedResponse? = nil, since start: NIODeadline
+    ) {
+        guard !responder.isOver else { return }
+        // It was read before, and asks for nothing unusual.
+        guard let request = HTTPRequest(fields) else { return refuse(400, "The request is malformed.") }
+        phase = .idle
+        open(request, since: start)
+        self.relayed = relayed
+        decide(hasContent: false)
+        connection.output.flush()
+    }
+
     /// The head of a request.
     func receive(_ request: HTTPRequest, endsStream: Bool) throws(HTTP2Fault) {
         // Several, or what is not a number, are answered with 400.
         let lengths = request.headerFields[values: .contentLength]
         announced = lengths.count == 1 ? HTTP2RequestCheck.length(lengths[0]) : nil
-        open(request)
+        open(request, since: worker.core.time.now())
         if endsStream { try end() }
     }
 
@@ -108,6 +136,7 @@ final class HTTP2Stream {
     func leave() {
         guard !responder.isOver else { return }
         phase = .decided
+        relayed = nil
         responder.leave()
         scheduler.end(responder)
         scheduler.withdraw(self)
@@ -127,10 +156,9 @@ final class HTTP2Stream {
 
     // MARK: What is done about the request
 
-    private func open(_ received: HTTPRequest) {
+    private func open(_ received: HTTPRequest, since start: NIODeadline) {
         guard case .idle = phase else { return }
         var request = received
-        let start = worker.core.time.now()
         var record = RequestRecord(
             start: start, client: connection.client, method: "",
             methodIndex: ServerCounters.methodIndex(request.method.rawValue), target: "", version: "HTTP/2.0")
@@ -172,7 +200,8 @@ final class HTTP2Stream {
         if request.headerFields[.expect]?.lowercased() == "100-continue" { content.expectContinue() }
         let asked = ServiceRequest(
             head: request, hasContent: hasContent, contentLength: length, isLoopback: connection.isLoopback,
-            isAbsolute: true, isHTTP2: true)
+            isAbsolute: true, isHTTP2: true, relayed: relayed)
+        relayed = nil
         switch core.decide(asked, by: worker.service) {
         case .answer(let answer): responder.write(answer)
         case .later(let work) where work.isLimited:

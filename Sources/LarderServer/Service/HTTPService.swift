@@ -1,4 +1,5 @@
 import HTTPTypes
+import Larder
 import LarderHTTP
 
 /// What answers requests on the connections of a server: an HTTP cache, or an object store.
@@ -11,7 +12,14 @@ package protocol HTTPService: Sendable {
     /// Runs `body` on the answer to a request, if it is at hand; does not otherwise: then ``decide(_:)`` is asked. On
     /// an event loop, for nearly every request.
     /// - Parameter body: copies what it needs, and is quick.
-    func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void)
+    /// - Returns: the key of the answer, if nothing is stored under it.
+    @discardableResult
+    func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) -> Key?
+
+    /// A way to the origin for a request whose answer is not at hand; nil where ``decide(_:)`` is to be asked. On an
+    /// event loop.
+    /// - Parameter key: what ``withPlainHit(_:_:)`` returned.
+    func relay(_ request: PlainRequest, _ key: Key) -> ServiceRelay?
 
     /// The store in use, and how it is.
     var health: StoreHealth { get }
@@ -26,6 +34,7 @@ package protocol HTTPService: Sendable {
 extension HTTPService {
     package var heldBytes: Int { 0 }
     package var metrics: [ServiceMetric] { [] }
+    package func relay(_ request: PlainRequest, _ key: Key) -> ServiceRelay? { nil }
 }
 
 /// A request for a service.
@@ -41,6 +50,8 @@ package struct ServiceRequest: Sendable {
     /// Whether the target was a whole URL, as clients send it to proxies. HTTP/2 has no other form.
     package var isAbsolute: Bool
     package var isHTTP2: Bool
+    /// What the origin of the request answered, where it was asked by a relay.
+    package var relayed: RelayedResponse?
 }
 
 /// What a service does about a request.

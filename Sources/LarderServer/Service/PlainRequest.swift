@@ -14,7 +14,7 @@ package struct PlainRequest {
     package let isPlaintext: Bool
     /// The value of `Via`.
     private let viaValue: UnsafeRawBufferPointer?
-    private let lines: [FieldLine]
+    let lines: [FieldLine]
 
     /// Of a head of HTTP/1.1. Nil for a request that only the long way understands.
     init?(_ head: UnsafeRawBufferPointer, _ view: RequestHeadView, isPlaintext: Bool) {

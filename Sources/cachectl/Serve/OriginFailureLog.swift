@@ -22,21 +22,27 @@ struct OriginFailureLog: Transport {
 
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         do throws(TransportError) {
-            var response = try await inner.send(request)
-            let body = response.body
-            response.body = TransportBody(length: body.length) { () throws(TransportError) in
-                do throws(TransportError) {
-                    return try await body.next()
-                } catch {
-                    log(error)
-                    throw error
-                }
-            }
-            return response
+            return watched(try await inner.send(request))
         } catch {
             log(error)
             throw error
         }
+    }
+
+    private func watched(_ response: TransportResponse) -> TransportResponse {
+        var response = response
+        let body = response.body
+        // One that came with its head does not fail any more.
+        guard body.whole == nil else { return response }
+        response.body = TransportBody(length: body.length) { () throws(TransportError) in
+            do throws(TransportError) {
+                return try await body.next()
+            } catch {
+                log(error)
+                throw error
+            }
+        }
+        return response
     }
 
     private func log(_ error: TransportError) {
@@ -71,6 +77,28 @@ struct OriginFailureLog: Transport {
                 }
                 seen[error.message] = Seen(told: now)
                 return 1
+            }
+        }
+    }
+}
+
+extension OriginFailureLog: RelayingTransport {
+    func route(scheme: String, authority: String) -> RelayRoute? {
+        (inner as? any RelayingTransport)?.route(scheme: scheme, authority: authority)
+    }
+
+    func relay(
+        _ head: [UInt8], to route: RelayRoute, _ timeouts: Timeouts,
+        _ receive: @escaping @Sendable (RelayEvent) -> Void
+    ) -> (any RelayedExchange)? {
+        (inner as? any RelayingTransport)?.relay(head, to: route, timeouts) { event in
+            switch event {
+            case .informational: receive(event)
+            case .response(let response): receive(.response(watched(response)))
+            case .failure(let error):
+                // An idle connection that has ended says nothing about the origin.
+                if !error.lostKeptConnection { log(error) }
+                receive(event)
             }
         }
     }

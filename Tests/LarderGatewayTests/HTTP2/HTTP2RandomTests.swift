@@ -44,7 +44,7 @@ private struct CountedService: HTTPService {
         return .answer(ServiceAnswer(200, body: ResponseBody([.bytes(Array(Self.bytes[..<count]))])))
     }
 
-    func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) {
+    func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) -> Key? {
         let path = String(decoding: request.target, as: UTF8.self)
         let count = Int64(Self.count(path))
         Self.fields.withUnsafeBytes { fields in
@@ -56,6 +56,7 @@ private struct CountedService: HTTPService {
                 body(ServiceHit(fields: fields, content: .held(Self.buffer, Self.digest), length: count))
             }
         }
+        return nil
     }
 }
 

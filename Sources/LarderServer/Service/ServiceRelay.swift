@@ -1,0 +1,59 @@
+import HTTPWire
+import LarderHTTP
+
+/// A request that goes to an origin without a task. On one event loop only.
+package struct ServiceRelay: Sendable {
+    /// Sends the request, and hears of the response.
+    let request: RelayedRequest
+    /// The request as it goes out.
+    let head: [UInt8]
+    /// What the client gets where no response comes.
+    let failure: @Sendable (FetchError) -> ServiceAnswer
+
+    package init(
+        _ request: RelayedRequest, head: [UInt8], failure: @escaping @Sendable (FetchError) -> ServiceAnswer
+    ) {
+        self.request = request
+        self.head = head
+        self.failure = failure
+    }
+}
+
+extension PlainRequest {
+    /// Appends the request as it goes to an origin (RFC 9110 section 7.6): with a host and a name for `Via` of the
+    /// gateway's choice, without fields of the connection.
+    package func appendForwarded(host: String, via: String?, to bytes: inout [UInt8]) {
+        bytes.reserveCapacity(head.count + host.utf8.count + 128)
+        bytes += "GET ".utf8
+        bytes += target
+        bytes += " HTTP/1.1\r\nHost: ".utf8
+        bytes += host.utf8
+        bytes += "\r\n".utf8
+        for line in lines where !isOfConnection(line) {
+            bytes += head[line.name]
+            bytes += ": ".utf8
+            bytes += head[line.value]
+            bytes += "\r\n".utf8
+        }
+        if let via {
+            bytes += "Via: 1.1 ".utf8
+            bytes += via.utf8
+            bytes += "\r\n".utf8
+        }
+        bytes += "\r\n".utf8
+    }
+
+    private func isOfConnection(_ line: FieldLine) -> Bool {
+        guard line.kind == .other || line.kind == .expect else { return true }
+        return switch line.name.count {
+        case 2: head.spells("te", at: line.name)
+        case 7: head.spells("upgrade", at: line.name) || head.spells("trailer", at: line.name)
+        case 10: head.spells("keep-alive", at: line.name)
+        case 16: head.spells("proxy-connection", at: line.name)
+        case 18: head.spells("proxy-authenticate", at: line.name)
+        case 19: head.spells("proxy-authorization", at: line.name)
+        case 25: head.spells("proxy-authentication-info", at: line.name)
+        default: false
+        }
+    }
+}
