@@ -14,7 +14,14 @@ extension CacheRules {
     ///   - responseTime: when its head was received; the `Date` of a response that has none.
     /// - Returns: a subset of the fields, each with all its values.
     public func storedFields(of response: HTTPResponse, responseTime: Instant) -> HTTPFields {
-        let excluded = excludedNames(of: response)
+        storedFields(of: response, directives(of: response), responseTime: responseTime)
+    }
+
+    /// As above, with the directives of the response.
+    func storedFields(
+        of response: HTTPResponse, _ directives: ResponseDirectives, responseTime: Instant
+    ) -> HTTPFields {
+        let excluded = excludedNames(of: response, directives)
         var fields = HTTPFields()
         fields.reserveCapacity(response.headerFields.count + 1)
         for field in response.headerFields
@@ -48,7 +55,7 @@ extension CacheRules {
     /// replaces all values of the old one, except those that are not stored, `Content-Length` and `Content-Range`,
     /// which describe the message that they come with. `Age` and `Date` always belong to the newer response.
     func updatedFields(of stored: StoredResponse, from response: HTTPResponse, responseTime: Instant) -> HTTPFields {
-        var excluded = excludedNames(of: response)
+        var excluded = excludedNames(of: response, directives(of: response))
         if !takesCookies(of: response, responseTime: responseTime) { excluded.insert("set-cookie") }
         excluded.formUnion(options.fieldsKeptOnUpdate.map(\.canonicalName))
         var incoming: [HTTPField] = []
@@ -114,12 +121,11 @@ extension CacheRules {
 
     /// The names that the response itself excludes. What controls caching cannot be excluded: the stored response
     /// would lose its restrictions.
-    private func excludedNames(of response: HTTPResponse) -> Set<String> {
+    private func excludedNames(of response: HTTPResponse, _ directives: ResponseDirectives) -> Set<String> {
         var names: Set<String> = []
         for member in response.headerFields.combined(.connection).map({ FieldBytes.members($0) }) ?? [] {
             names.insert(String(decoding: FieldBytes.lowercased(member), as: UTF8.self))
         }
-        let directives = directives(of: response)
         if case .fields(let listed) = directives.noCache { names.formUnion(listed) }
         if isShared, case .fields(let listed) = directives.isPrivate { names.formUnion(listed) }
         guard !names.isEmpty else { return names }

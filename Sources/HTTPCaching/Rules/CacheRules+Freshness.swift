@@ -11,7 +11,9 @@ extension CacheRules {
 
     /// The directives that apply, and whether they come from a targeted field, which replaces `Cache-Control` and
     /// `Expires`.
-    func control(of response: HTTPResponse) -> (directives: ResponseDirectives, isTargeted: Bool) {
+    typealias Control = (directives: ResponseDirectives, isTargeted: Bool)
+
+    func control(of response: HTTPResponse) -> Control {
         if !options.targetedFields.isEmpty,
             let targeted = TargetedField.directives(in: response.headerFields, targets: options.targetedFields)
         {
@@ -31,8 +33,15 @@ extension CacheRules {
     /// - Returns: freshness lifetime, initial age (RFC 9111 sections 4.2.1 and 4.2.3) and flags; store it with the
     ///   response.
     public func policy(for response: HTTPResponse, requestTime: Instant, responseTime: Instant) -> StoredPolicy {
+        policy(for: response, control(of: response), requestTime: requestTime, responseTime: responseTime)
+    }
+
+    /// As above, with the directives of the response.
+    func policy(
+        for response: HTTPResponse, _ control: Control, requestTime: Instant, responseTime: Instant
+    ) -> StoredPolicy {
         let fields = response.headerFields
-        let (directives, isTargeted) = control(of: response)
+        let (directives, isTargeted) = control
         let date = fields.single(.date).flatMap { HTTPDate.parse($0, now: responseTime) }
         let lastModified = fields.single(.lastModified).flatMap { HTTPDate.parse($0, now: responseTime) }
         let entityTag = fields.single(.eTag).flatMap { EntityTag($0) }

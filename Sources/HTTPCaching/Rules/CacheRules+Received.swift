@@ -212,10 +212,8 @@ extension CacheRules {
     ) {
         let forbidsStoring = RequestFacts(forwardedRequest.request, options: options).directives.noStore
         for update in updates {
-            let (directives, isTargeted) = control(of: update.response.head)
-            let conditions = storingConditions(
-                update.response.head, request: forwardedRequest.request, directives: directives,
-                isTargeted: isTargeted)
+            let head = update.response.head
+            let conditions = storingConditions(head, request: forwardedRequest.request, control(of: head))
             if nominatesMore(response, than: stored[update.index]) {
                 decision.removals.append(update.index)
                 decision.obstacle = .varyChanged

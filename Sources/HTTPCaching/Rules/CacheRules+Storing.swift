@@ -27,8 +27,9 @@ extension CacheRules {
 
     /// Section 3: evaluates every condition.
     func storingConditions(
-        _ response: HTTPResponse, request: HTTPRequest, directives: ResponseDirectives, isTargeted: Bool
+        _ response: HTTPResponse, request: HTTPRequest, _ control: Control
     ) -> StoringConditions {
+        let (directives, isTargeted) = control
         let status = response.status.code
         let method = request.method.rawValue
         let hasExpires = !isTargeted && response.headerFields.contains(.expires)
@@ -68,9 +69,17 @@ extension CacheRules {
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy,
         lifetimeSeconds: Int64? = nil
     ) -> StoringObstacle? {
-        let (directives, isTargeted) = control(of: response)
-        var conditions = storingConditions(
-            response, request: request, directives: directives, isTargeted: isTargeted)
+        storingObstacle(
+            storingConditions(response, request: request, control(of: response)), response, to: request,
+            hasContent: hasContent, policy: policy, lifetimeSeconds: lifetimeSeconds)
+    }
+
+    /// As above, from the conditions.
+    private func storingObstacle(
+        _ conditions: StoringConditions, _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool,
+        policy: StoredPolicy, lifetimeSeconds: Int64?
+    ) -> StoringObstacle? {
+        var conditions = conditions
         let given = understands(status: response.status.code) ? lifetimeSeconds : nil
         if given != nil || (policy.lifetimeSource == .heuristic && policy.lifetimeMilliseconds > 0) {
             conditions.somethingAllowsStoring = true
@@ -107,16 +116,6 @@ extension CacheRules {
         return nil
     }
 
-    /// Whether a response says itself that this cache may not store it: `no-store`, or `private` without field names.
-    /// The commonest of what ``storingObstacle(_:to:hasContent:policy:lifetimeSeconds:)`` finds.
-    package func forbidsStoring(_ response: HTTPResponse) -> Bool {
-        let (directives, _) = control(of: response)
-        if directives.noStore {
-            return !directives.mustUnderstand || !understands(status: response.status.code)
-        }
-        return isShared && directives.isPrivate == .unqualified
-    }
-
     /// RFC 9110 section 9.3.3: explicit freshness, and `Content-Location` equal to the target URI.
     private func isReusablePost(_ response: HTTPResponse, key: CacheKey, policy: StoredPolicy) -> Bool {
         let isExplicit = [.sMaxage, .maxAge, .expires].contains(policy.lifetimeSource)
@@ -140,9 +139,15 @@ extension CacheRules {
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool, stored: [StoredResponse], selected: Int?,
         requestTime: Instant, responseTime: Instant, lifetimeSeconds: Int64? = nil
     ) -> Result<NewResponse, StoringRefusal> {
-        let policy = policy(for: response, requestTime: requestTime, responseTime: responseTime)
+        let control = control(of: response)
+        let conditions = storingConditions(response, request: request, control)
+        // Most of what is not stored says so itself. A lifetime from elsewhere can make up for nothing but the last.
+        if let obstacle = conditions.obstacle, obstacle != .notCacheable {
+            return .failure(StoringRefusal(obstacle: obstacle))
+        }
+        let policy = policy(for: response, control, requestTime: requestTime, responseTime: responseTime)
         if let obstacle = storingObstacle(
-            response, to: request, hasContent: hasContent, policy: policy, lifetimeSeconds: lifetimeSeconds)
+            conditions, response, to: request, hasContent: hasContent, policy: policy, lifetimeSeconds: lifetimeSeconds)
         {
             return .failure(StoringRefusal(obstacle: obstacle))
         }
@@ -153,7 +158,7 @@ extension CacheRules {
         }
         let method: HTTPRequest.Method = request.method == .post ? .get : request.method
         var head = response
-        head.headerFields = storedFields(of: response, responseTime: responseTime)
+        head.headerFields = storedFields(of: response, control.directives, responseTime: responseTime)
         var new = NewResponse(
             head: head, method: method, selecting: selecting, requestTime: requestTime, responseTime: responseTime,
             policy: policy,

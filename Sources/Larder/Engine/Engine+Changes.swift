@@ -47,4 +47,7 @@ extension Engine.Writing {
             try await submission.put(put)
         }
     }
+
+    /// As above, without waiting. False if that is not possible: nothing is put.
+    func putAtOnce(_ put: PendingPut) throws -> Bool { try submission.putAtOnce(put) }
 }

@@ -60,6 +60,21 @@ extension Store {
         return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
     }
 
+    // MARK: At once
+
+    /// As `put`, for threads that must not wait.
+    /// - Returns: false, having stored nothing, where it takes waiting: the body belongs in a file, the put is durable,
+    ///   or the batch is full.
+    package func putAtOnce(_ body: [UInt8], for key: Key, _ options: PutOptions) throws -> Bool {
+        let began = engine.uptime.uptime()
+        let limit = try inlineLimit(engine.budget())
+        guard body.count <= limit, options.storagePolicy != .memoryOnly, !isDurable(options) else { return false }
+        let put = try makePut(of: body, key, options, .known(.of(body)), inlineLimit: limit)
+        guard try writing().putAtOnce(put) else { return false }
+        engine.notePut(since: began)
+        return true
+    }
+
     // MARK: Completing
 
     /// Makes a put visible, and waits for its commit where it is durable.

@@ -36,7 +36,7 @@ final class CacheService: HTTPService {
         [
             ServiceMetric(
                 "larder_gateway_relayed_requests_total",
-                "Requests to origins whose responses were known not to be stored, and passed on as they came.",
+                "Requests to origins for what nothing was stored of, sent on the event loop of the client.",
                 cache.relayedCount)
         ]
     }
@@ -63,7 +63,7 @@ final class CacheService: HTTPService {
         do throws(FetchError) {
             switch try cache.answer(request, hasContent: asked.hasContent) {
             case .response(let response): return .answer(ServiceAnswer(StoredCoding.answer(response, to: request)))
-            case .load(let pending): return .later(load(pending, request, given: asked.relayed))
+            case .load(let pending): return .later(load(pending, request, continuing: asked.begun))
             }
         } catch {
             return .own(Self.answer(to: error))
@@ -71,11 +71,11 @@ final class CacheService: HTTPService {
     }
 
     /// Asks the origin.
-    private func load(_ pending: LoadRequest, _ request: HTTPRequest, given: RelayedResponse?) -> ServiceWork {
+    private func load(_ pending: LoadRequest, _ request: HTTPRequest, continuing begun: RelayedLoad?) -> ServiceWork {
         ServiceWork { [cache] body, interim in
             do throws(FetchError) {
                 let response = try await cache.load(
-                    pending, body: body, given: given, onInformational: interim)
+                    pending, body: body, continuing: begun, onInformational: interim)
                 return ServiceAnswer(StoredCoding.answer(response, to: request))
             } catch {
                 return ServiceAnswer(Self.answer(to: error), isOriginFault: error.transport != nil)

@@ -48,19 +48,26 @@ struct AnswerBuilder: Sendable {
         }
     }
 
-    /// The answer made of a response that is passed on and not stored.
-    func passed(
-        _ received: HTTPResponse, _ body: ResponseBody, reason: CacheStatus.ForwardReason, now: Instant
+    /// The answer made of a response from the origin, without its body.
+    /// - Parameters:
+    ///   - received: what the client gets of it.
+    ///   - originStatus: the status that came; nil: that of `received`.
+    ///   - stored: the policy of what is stored of it; nil if none is.
+    func received(
+        _ received: HTTPResponse, _ forwarded: ForwardedRequest, originStatus: Int? = nil, stored: StoredPolicy?,
+        now: Instant
     ) -> FetchResponse {
         var head = received
         head.headerFields = head.headerFields.withoutConnectionFields()
         if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
-        let status = CacheStatus(cacheName: rules.options.cacheName, outcome: .forwarded(reason))
+        let originStatus = originStatus ?? received.status.code
+        let status = rules.cacheStatus(
+            forwarded: forwarded, receivedStatus: originStatus, sentStatus: head.status.code, stored: stored, now: now)
         finish(&head, status)
         return FetchResponse(
-            head: head, body: body, source: .network, storedStatus: nil, originStatus: received.status.code,
-            ageSeconds: nil, freshSeconds: nil, cacheStatus: configuration.addsCacheStatus ? status : nil,
-            isStored: false)
+            head: head, body: .empty, source: .network, storedStatus: nil, originStatus: originStatus, ageSeconds: nil,
+            freshSeconds: stored == nil ? nil : status.ttlSeconds,
+            cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: stored != nil)
     }
 
     /// The answer of the cache itself, where it may neither serve nor ask.

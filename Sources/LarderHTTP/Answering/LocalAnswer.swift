@@ -45,8 +45,8 @@ package struct LoadRequest: Sendable {
     var search: SearchScope?
     /// Set where the store could not be asked without waiting, and nothing is decided yet.
     var undecided: Question?
-    /// The response of the origin, where it is there already.
-    var given: RelayedResponse?
+    /// The load that it continues, if a relay began one.
+    var begun: RelayedLoad?
 
     init(_ question: Question, found: [ResponseStore.Found], forwardedRequest: ForwardedRequest) {
         request = question.request
@@ -59,12 +59,13 @@ package struct LoadRequest: Sendable {
         search = question.search
     }
 
-    /// - Parameter given: what the origin answered to the same request, if it was asked.
-    mutating func take(_ given: RelayedResponse?) {
-        guard let given else { return }
-        self.given = given
+    /// - Parameter begun: a load that a relay began for the same request.
+    mutating func `continue`(_ begun: RelayedLoad?) {
+        guard let begun else { return }
+        self.begun = begun
         // What was invalidated since the origin was asked makes it one that is not stored.
-        generation = given.generation
+        generation = begun.load.generation
+        search?.generation = begun.searchGeneration
     }
 
     init(undecided question: Question) {

@@ -79,6 +79,12 @@ final class Lookup: Sendable {
         }
     }
 
+    /// Whether a response to another query of the path may answer, as far as lookups tell that do not wait.
+    func mayFindShared(_ scope: SearchScope) -> Bool {
+        if !variations.variations(scope).isEmpty { return true }
+        return (try? responses.variationsAtOnce(scope))?.isEmpty != true
+    }
+
     /// The search by lookups that return nil where they would have to wait.
     private func search(
         _ primary: String, _ scope: SearchScope?, at key: (String) throws -> [ResponseStore.Found]?,

@@ -14,9 +14,9 @@ struct SearchScope: Sendable {
 
     /// - Parameter uri: the target URI, as it is in a key.
     init(uri: String) {
-        let mark = uri.firstIndex(of: "?")
+        let mark = uri.utf8.firstIndex(of: UInt8(ascii: "?"))
         path = String(uri[..<(mark ?? uri.endIndex)])
-        query = mark.map { String(uri[uri.index(after: $0)...]) }
+        query = mark.map { String(uri[uri.utf8.index(after: $0)...]) }
     }
 
     /// The key of the list of variations. No URI has a space.

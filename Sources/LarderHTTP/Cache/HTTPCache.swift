@@ -171,13 +171,13 @@ public final class HTTPCache: Sendable {
     /// ``Timeouts/total`` applies to each caller separately: if other callers wait for a load, it continues without a
     /// caller whose time is over.
     ///
-    /// - Parameter given: what the origin answered to the same request, if it was asked. It may be one that is stored.
+    /// - Parameter begun: the load that a relay began for the same request, if it did.
     package func load(
-        _ pending: LoadRequest, body: RequestBody?, given: RelayedResponse? = nil,
+        _ pending: LoadRequest, body: RequestBody?, continuing begun: RelayedLoad? = nil,
         onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         var pending = pending
-        pending.take(given)
+        pending.continue(begun)
         return try await loader.load(pending, body: body, onInformational: onInformational)
     }
 

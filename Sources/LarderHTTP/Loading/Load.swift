@@ -26,7 +26,8 @@ final class Load: Sendable {
         var result: Result<Arrival, FetchError>?
         var waiters: [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>] = [:]
         var nextWaiter = 0
-        var task: Task<Void, Never>?
+        /// Ends what it does.
+        var end: (@Sendable () -> Void)?
         var isCancelled = false
         /// Cancelled because the last caller stopped waiting.
         var isGivenUp = false
@@ -55,11 +56,17 @@ final class Load: Sendable {
     /// Starts; `body` calls ``arrive(_:)`` once.
     func start(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async -> Void) {
         let task = Task(executorPreference: LoadExecution.executor, priority: priority) { await body() }
+        begin { task.cancel() }
+    }
+
+    /// It is under way.
+    /// - Parameter end: ends it when it is cancelled, and calls ``arrive(_:)``.
+    func begin(_ end: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { state in
-            state.task = task
+            state.end = end
             return state.isCancelled
         }
-        if isCancelled { task.cancel() }
+        if isCancelled { end() }
     }
 
     /// Hands over what came. Only the first call counts.
@@ -92,7 +99,7 @@ final class Load: Sendable {
     /// How many wait for the head.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Whether the last caller stopped waiting, so that it will not be finished.
+    /// Whether who began it, or the last caller, stopped waiting, so that it will not be finished.
     var isGivenUp: Bool { state.withLock { $0.isGivenUp } }
 
     /// Waits for the head. When all callers that wait are cancelled, so is the load.
@@ -132,13 +139,19 @@ final class Load: Sendable {
         if isLast { cancel() }
     }
 
+    /// Who began it does not finish it: those who wait have to ask again.
+    func giveUp() {
+        state.withLock { $0.isGivenUp = true }
+        arrive(.failure(cancellation))
+    }
+
     /// Gives the load up: the connection is closed, and all who wait get ``FetchError/Code/cancelled``.
     func cancel() {
-        let task = state.withLock { state in
+        let end = state.withLock { state in
             state.isCancelled = true
-            return state.task
+            return state.end
         }
-        task?.cancel()
+        end?()
     }
 
     /// Lets go of the answer: the first caller has it, or was cancelled before it came.

@@ -19,6 +19,7 @@ struct LoadRun: Sendable {
     private var url: String { load.url }
 
     func run() async {
+        let given = pending.begun?.takeResponse()
         let origin = loader.origin.endpoint(of: pending.forwardedRequest.sent)
         let admission = loader.failures.admit(origin, now: loader.context.configuration.clock.now()) {
             (try? loader.builder.fallback(pending, FetchError(.origin, url: url, ""))) != nil
@@ -26,14 +27,14 @@ struct LoadRun: Sendable {
         var isProbe = false
         switch admission {
         // It has answered already.
-        case _ where pending.given != nil: break
+        case _ where given != nil: break
         case .refuse(let error): return answer(after: error, isAsked: false)
         case .probe: isProbe = true
         case .ask: break
         }
         let lastAnswer = loader.failures.lastAnswer
         do {
-            try await ask(pending.forwardedRequest, origin: origin, isRepetition: false)
+            try await ask(pending.forwardedRequest, origin: origin, given: given, isRepetition: false)
         } catch {
             loader.failures.failed(
                 origin, error, since: lastAnswer, isProbe: isProbe, now: loader.context.configuration.clock.now())
@@ -62,16 +63,17 @@ struct LoadRun: Sendable {
     }
 
     /// One request and its answer.
-    private func ask(_ forwardedRequest: ForwardedRequest, origin: String, isRepetition: Bool) async throws(FetchError)
-    {
-        let relayed = self.pending.given
-        let given = relayed?.take()
-        let requestTime = given == nil ? loader.context.now : relayed?.requestTime ?? loader.context.now
-        load.markSent(at: requestTime)
+    /// - Parameter given: the answer, if it is there.
+    private func ask(
+        _ forwardedRequest: ForwardedRequest, origin: String, given: TransportResponse? = nil, isRepetition: Bool
+    ) async throws(FetchError) {
+        var requestTime = loader.context.now
         var received: TransportResponse
         if let given {
             received = given
+            requestTime = load.sentTime ?? requestTime
         } else {
+            load.markSent(at: requestTime)
             received = try await loader.origin.send(
                 forwardedRequest, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
                 onInformational: onInformational)
@@ -189,9 +191,7 @@ struct LoadRun: Sendable {
                 length: received.body.length, isAwaited: claim != nil)
         }
         if storing == nil, let obstacle = decision.obstacle {
-            loader.context.configuration.logger.debug(
-                "a response is not stored",
-                metadata: ["category": "storing", "url": "\(url)", "why": "\(obstacle.rawValue)"])
+            loader.changes.logObstacle(obstacle, url)
         }
         var isShareable: Bool? = storing != nil
         if storing == nil, let obstacle = decision.obstacle, !rules.isLasting(obstacle, status: code) {
@@ -302,18 +302,9 @@ struct LoadRun: Sendable {
     ) -> FetchResponse {
         var head = own ?? received.head
         if case .combined(let combination) = decision.answer { head = combination.head }
-        head.headerFields = head.headerFields.withoutConnectionFields()
-        if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
-        let policy = isStored ? decision.store?.policy : nil
-        let status = rules.cacheStatus(
-            forwarded: forwardedRequest, receivedStatus: received.head.status.code, sentStatus: head.status.code,
-            stored: policy, now: now)
-        loader.builder.finish(&head, status)
-        return FetchResponse(
-            head: head, body: .empty, source: .network, storedStatus: nil, originStatus: received.head.status.code,
-            ageSeconds: nil,
-            freshSeconds: policy.map { ($0.lifetimeMilliseconds - $0.ageMilliseconds(at: now)) / 1_000 },
-            cacheStatus: loader.context.configuration.addsCacheStatus ? status : nil, isStored: isStored)
+        return loader.builder.received(
+            head, forwardedRequest, originStatus: received.head.status.code,
+            stored: isStored ? decision.store?.policy : nil, now: now)
     }
 
     /// What the client gets of a body that is arriving, and of stored parts that it completes.

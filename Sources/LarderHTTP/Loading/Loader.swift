@@ -92,20 +92,21 @@ final class Loader: Sendable {
             switch try await answer(question) {
             case .response(let response): return response
             case .load(var decided):
-                decided.take(pending.given)
+                decided.continue(pending.begun)
                 return try await loadUntimed(decided, body: body, onInformational: onInformational)
             }
         }
-        if pending.plan.isOffline, pending.given == nil {
+        if pending.plan.isOffline, pending.begun?.hasResponse != true {
             let url = pending.request.url
             throw FetchError(.notCached, url: url, "\(url) is not in the cache, and the cache is offline")
         }
-        let load = Load(url: pending.request.url, generation: pending.generation)
-        if pending.given != nil {
-            let response = try await lead(load, pending, body: nil, joinKey: nil, onInformational: onInformational)
+        if let begun = pending.begun {
+            let response = try await lead(
+                begun.handOver(), pending, body: nil, joinKey: begun.joinKey, onInformational: onInformational)
             if response.isStored, let primary = pending.primary { joinable.clearPass(primary) }
             return response
         }
+        let load = Load(url: pending.request.url, generation: pending.generation)
         let pending = sliced(pending)
         guard let (key, isLater) = collapsingKey(pending, body: body) else {
             return try await lead(load, pending, body: body, joinKey: nil, onInformational: onInformational)
@@ -120,9 +121,10 @@ final class Loader: Sendable {
     ) async throws(FetchError) -> FetchResponse {
         var pending = pending
         if !isLater, pending.subject.method == .head || rules.isConditional(pending.subject),
-            let leading = joinable.leading(key, generation: load.generation)
+            let leading = joinable.leading(key, generation: load.generation),
+            let response = try await join(leading, load, pending, isLater: false, onInformational)
         {
-            return try await join(leading, load, pending, isLater: false, onInformational)
+            return response
         }
         var joinKey = key
         if pending.subject.method == .head {
@@ -151,7 +153,12 @@ final class Loader: Sendable {
             let response = try await lead(load, pending, body: nil, joinKey: nil, onInformational: onInformational)
             if response.isStored, response.source == .network { joinable.clearPass(joinKey) }
             return response
-        case .join(let leading): return try await join(leading, load, pending, isLater: isLater, onInformational)
+        case .join(let leading):
+            if let response = try await join(leading, load, pending, isLater: isLater, onInformational) {
+                return response
+            }
+            // One of those who waited leads now.
+            return try await share(load, pending, key: key, isLater: isLater, onInformational)
         }
     }
 
@@ -166,11 +173,13 @@ final class Loader: Sendable {
         return sliced
     }
 
+    /// Nil if the load to join was given up.
     private func join(
         _ leading: Load, _ load: Load, _ pending: LoadRequest, isLater: Bool,
         _ onInformational: (@Sendable (HTTPResponse) async -> Void)?
-    ) async throws(FetchError) -> FetchResponse {
+    ) async throws(FetchError) -> FetchResponse? {
         if let response = try await follow(leading, pending, isLater: isLater) { return response }
+        if leading.isGivenUp { return nil }
         // What came is of no use to this request: it goes its own way, and no other waits for it.
         var pending = pending
         if pending.forwardedRequest.purpose == .forward {

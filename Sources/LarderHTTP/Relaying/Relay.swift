@@ -3,12 +3,12 @@ import HTTPTypes
 import Larder
 import Locks
 
-/// Passes on the responses of GET requests whose last response could not be stored (``JoinableLoads``), where nothing
-/// is stored under the key: in calls on the event loop of the client, over a connection to the origin that is idle
-/// there. A ``Load`` takes tasks and suspensions, which cost several times as much as such a request.
+/// Asks the origin for what nothing is stored of, without a task: in calls on the event loop of the client, over a
+/// connection to the origin that is idle there. A ``Load`` takes tasks and suspensions, which cost several times as
+/// much as such a request.
 ///
-/// Every request may also be loaded, with the same answer; what is out of the ordinary is. A response that may be
-/// stored after all goes to a load.
+/// Every request may also be loaded, with the same answer; what is out of the ordinary is. To others a request on this
+/// way is a load, which they may join (``RelayedLoad``).
 final class Relay: Sendable {
     let context: CacheContext
     let transport: any RelayingTransport
@@ -16,9 +16,11 @@ final class Relay: Sendable {
     let failures: OriginFailures
     let joinable: JoinableLoads
     let builder: AnswerBuilder
-    let generations: Generations
+    let changes: StoreChanges
     /// Requests that were sent this way.
     let count = Atomic<Int>(0)
+    private let active: ActiveLoads
+    private let lookup: Lookup
     private let routes = Mutex([Host: RelayRoute]())
 
     private struct Host: Hashable {
@@ -28,7 +30,8 @@ final class Relay: Sendable {
 
     private static let routeLimit = 256
 
-    /// Nil where the transport has no such way, or the configuration wants more of each response than to pass it on.
+    /// Nil where the transport has no such way, or the configuration wants more of each response than to pass it on and
+    /// store it.
     init?(_ context: CacheContext, _ transport: any Transport, _ origin: OriginClient, _ loader: Loader) {
         let configuration = context.configuration
         guard let transport = transport as? any RelayingTransport, configuration.timeouts.total == nil,
@@ -40,7 +43,9 @@ final class Relay: Sendable {
         failures = loader.failures
         joinable = loader.joinable
         builder = loader.builder
-        generations = loader.changes.generations
+        changes = loader.changes
+        active = loader.active
+        lookup = loader.lookup
     }
 
     /// A request that may go this way; nil for one that has to be loaded.
@@ -48,13 +53,32 @@ final class Relay: Sendable {
     ///   - key: one under which nothing is stored.
     ///   - request: the target, without fields.
     func request(_ key: Key, _ request: () -> HTTPRequest) -> RelayedRequest? {
-        let key = String(decoding: key.bytes, as: UTF8.self)
-        guard joinable.isPass(key), context.live.withLock({ $0.respectsCacheControl }) else { return nil }
+        guard context.live.withLock({ $0.respectsCacheControl }) else { return nil }
+        let primary = String(decoding: key.bytes, as: UTF8.self)
+        var scope = SearchScope(uri: primary)
+        scope.generation = changes.generations.current(scope.listKey)
         let request = request()
-        guard let route = route(for: request), !failures.isRemembered(route.endpoint),
-            let permit = origin.placeAtOnce(route.endpoint)
+        guard !lookup.mayFindShared(scope), let route = route(for: request), !failures.isRemembered(route.endpoint),
+            let permit = origin.placeAtOnce(route.endpoint),
+            let load = begin(primary, scope)
         else { return nil }
-        return RelayedRequest(self, route, permit, key: key, request)
+        return RelayedRequest(self, route, permit, load, request)
+    }
+
+    /// Nil where there is a load to join, or may be one in another process.
+    private func begin(_ primary: String, _ scope: SearchScope) -> RelayedLoad? {
+        let load = Load(url: primary, generation: changes.generations.current(primary))
+        var place = JoinableLoads.Place.alone
+        if context.configuration.collapsesRequests { place = joinable.enter(primary, load) }
+        switch place {
+        case .join, .leadAfter: return nil
+        case .alone: return RelayedLoad(load, joinKey: nil, searchGeneration: scope.generation, joinable, active)
+        case .lead:
+            let load = RelayedLoad(
+                load, joinKey: primary, searchGeneration: scope.generation, joinable, active)
+            // Dropped, it is given up, and another leads.
+            return changes.store.isShared ? nil : load
+        }
     }
 
     private func route(for request: HTTPRequest) -> RelayRoute? {
@@ -70,17 +94,35 @@ final class Relay: Sendable {
         return route
     }
 
-    /// Whether a response says that those of its key cannot be stored.
-    func forbidsStoring(_ response: HTTPResponse, to request: HTTPRequest, at now: Instant) -> Bool {
-        if context.rules.forbidsStoring(response) { return true }
-        let policy = context.rules.policy(for: response, requestTime: now, responseTime: now)
-        return context.rules.storingObstacle(response, to: request, policy: policy) != nil
+    // MARK: Responses
+
+    /// What is to be done about a response.
+    enum Verdict {
+        /// It is passed on: it may not be stored, and what came for the key last says of the next what this is.
+        case pass(isShareable: Bool?)
+        /// It is stored and passed on.
+        case store(NewResponse)
+        /// The rules want more than that.
+        case load
+    }
+
+    /// Judges a response as a load would.
+    func verdict(_ head: HTTPResponse, for forwarded: ForwardedRequest, requestTime: Instant, now: Instant) -> Verdict {
+        let (rules, status) = (context.rules, head.status.code)
+        // They answer questions that were not asked: see ``CacheRules/received``.
+        if status == 304 || status == 206 { return .load }
+        let decision = rules.received(head, for: forwarded, stored: [], requestTime: requestTime, responseTime: now)
+        guard case .asReceived = decision.answer, decision.invalidation == nil else { return .load }
+        if let new = decision.store { return .store(new) }
+        guard let obstacle = decision.obstacle else { return .load }
+        changes.logObstacle(obstacle, forwarded.request.url)
+        return .pass(isShareable: rules.isLasting(obstacle, status: status) ? false : nil)
     }
 }
 
 extension HTTPCache {
-    /// A GET that may be passed on without a load, with ``RelayedRequest/send(_:_:)``. Nil where it has to be loaded.
-    /// On an event loop.
+    /// A GET for which the origin may be asked without a load, with ``RelayedRequest/send(_:_:)``. Nil where it has to
+    /// be loaded. On an event loop.
     /// - Parameters:
     ///   - key: one under which ``withPlainHit(_:_:_:values:_:)`` found nothing.
     ///   - request: the target. Its fields have no condition, no range, no `Cache-Control` and no credentials, and are

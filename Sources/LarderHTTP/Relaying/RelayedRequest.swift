@@ -3,28 +3,6 @@ import HTTPTypes
 import Larder
 import Locks
 
-/// What an origin answered to a request by ``Relay``, for one load.
-package final class RelayedResponse: Sendable {
-    let requestTime: Instant
-    /// Of the key when the request was sent: see ``Generations``.
-    let generation: UInt32
-    private let response: Mutex<TransportResponse?>
-
-    init(_ response: TransportResponse, requestTime: Instant, generation: UInt32) {
-        self.response = Mutex(response)
-        self.requestTime = requestTime
-        self.generation = generation
-    }
-
-    /// The response, once: who does not need it any more must not hold its connection.
-    func take() -> TransportResponse? {
-        response.withLock { response in
-            defer { response = nil }
-            return response
-        }
-    }
-}
-
 /// A request on its way by ``Relay``. On one event loop only.
 // SAFETY: what changes is touched on the event loop that `send` is called on, where the transport reports, too.
 package final class RelayedRequest: @unchecked Sendable {
@@ -33,29 +11,27 @@ package final class RelayedRequest: @unchecked Sendable {
         case informational(HTTPResponse)
         case response(FetchResponse)
         case failure(FetchError)
-        /// It is to be loaded: the origin has not answered, or with a response that may be stored.
-        case load(RelayedResponse?)
+        /// It is to be loaded.
+        case load(RelayedLoad)
     }
 
     private let relay: Relay
     private let route: RelayRoute
     private let permit: HostLimiter.Permit
-    private let key: String
+    private let load: RelayedLoad
     private let request: HTTPRequest
     private var exchange: (any RelayedExchange)?
     private var receive: (@Sendable (Event) -> Void)?
     private var lastAnswer = 0
-    private let generation: UInt32
-    private let requestTime: Instant
 
-    init(_ relay: Relay, _ route: RelayRoute, _ permit: HostLimiter.Permit, key: String, _ request: HTTPRequest) {
+    init(
+        _ relay: Relay, _ route: RelayRoute, _ permit: HostLimiter.Permit, _ load: RelayedLoad, _ request: HTTPRequest
+    ) {
         self.relay = relay
         self.route = route
         self.permit = permit
-        self.key = key
+        self.load = load
         self.request = request
-        generation = relay.generations.current(key)
-        requestTime = relay.context.now
     }
 
     /// The value of `Host` that the origin gets.
@@ -68,23 +44,41 @@ package final class RelayedRequest: @unchecked Sendable {
     package func send(_ head: [UInt8], _ receive: @escaping @Sendable (Event) -> Void) {
         self.receive = receive
         lastAnswer = relay.failures.lastAnswer
+        load.load.markSent(at: relay.context.now)
         let timeouts = relay.context.configuration.timeouts
-        let exchange = relay.transport.relay(head, to: route, timeouts) { self.take($0) }
-        if let exchange {
-            relay.count.add(1, ordering: .relaxed)
-            if self.receive != nil { self.exchange = exchange }
-        } else {
-            permit.release()
-            end(.load(nil))
+        guard let exchange = relay.transport.relay(head, to: route, timeouts, { self.take($0) }) else {
+            return end(.load(unsent()))
+        }
+        relay.count.add(1, ordering: .relaxed)
+        guard self.receive != nil else { return }
+        self.exchange = exchange
+        load.load.begin { [weak self] in
+            guard let self else { return }
+            exchange.execute { self.cancelled() }
         }
     }
 
-    /// Nothing more is wanted of it.
+    /// The load, instead of ``send(_:_:)``.
+    package func unsent() -> RelayedLoad {
+        permit.release()
+        return load
+    }
+
+    /// The client wants nothing more of it.
     package func cancel() {
         receive = nil
         exchange?.cancel()
         exchange = nil
         permit.release()
+        load.giveUp()
+    }
+
+    /// By who cancels loads.
+    private func cancelled() {
+        guard receive != nil else { return }
+        exchange?.cancel()
+        permit.release()
+        fail(FetchError(.cancelled, url: request.url, "the fetch of \(request.url) was cancelled"))
     }
 
     private func take(_ event: RelayEvent) {
@@ -104,20 +98,36 @@ package final class RelayedRequest: @unchecked Sendable {
 
     private func answered(_ received: TransportResponse) {
         relay.failures.succeeded(route.endpoint)
-        let status = received.head.status.code
-        var received = received
-        received.body = received.body.giving(back: permit)
-        let now = relay.context.now
-        // 304 and 206 answer questions that were not asked: see ``CacheRules/received``.
-        if status == 304 || status == 206 || !relay.forbidsStoring(received.head, to: request, at: now) {
-            // One for several queries is asked for again: what was invalidated of the others meanwhile is not known.
-            let isOfOneQuery = !received.head.headerFields.contains(.noVarySearch)
-            return end(
-                .load(
-                    isOfOneQuery
-                        ? RelayedResponse(received, requestTime: requestTime, generation: generation) : nil))
+        let (now, body) = (relay.context.now, received.body.giving(back: permit))
+        let forwarded = ForwardedRequest(request: request, reason: .uriMiss)
+        let verdict = relay.verdict(
+            received.head, for: forwarded, requestTime: load.load.sentTime ?? now, now: now)
+        switch verdict {
+        case .pass(let isShareable):
+            answer(received.head, self.body(body), forwarded, stored: nil, isShareable: isShareable, now: now)
+        case .store(let new):
+            // Who waits for it has it from there, and where the store fails, too.
+            guard let whole = body.whole, !load.isAwaited, store(new, whole) else { fallthrough }
+            answer(received.head, self.body(body), forwarded, stored: new.policy, isShareable: true, now: now)
+        case .load:
+            load.hold(TransportResponse(head: received.head, body: body))
+            end(.load(load))
         }
-        end(.response(relay.builder.passed(received.head, body(received.body), reason: .uriMiss, now: now)))
+    }
+
+    private func store(_ new: NewResponse, _ body: [UInt8]) -> Bool {
+        relay.changes.storeAtOnce(new, body, at: load.load.url, generation: load.load.generation)
+    }
+
+    private func answer(
+        _ head: HTTPResponse, _ body: ResponseBody, _ forwarded: ForwardedRequest, stored: StoredPolicy?,
+        isShareable: Bool?, now: Instant
+    ) {
+        var response = relay.builder.received(head, forwarded, stored: stored, now: now)
+        load.end(.success(response), isShareable: isShareable)
+        if stored != nil, load.joinKey == nil { relay.joinable.clearPass(load.load.url) }
+        response.body = body
+        end(.response(response))
     }
 
     private func body(_ body: TransportBody) -> ResponseBody {
@@ -130,10 +140,17 @@ package final class RelayedRequest: @unchecked Sendable {
 
     private func failed(_ error: TransportError) {
         permit.release()
-        if error.lostKeptConnection || !error.mayHaveBeenSeen || relay.origin.repeats(error) { return end(.load(nil)) }
+        if error.lostKeptConnection || !error.mayHaveBeenSeen || relay.origin.repeats(error) {
+            return end(.load(load))
+        }
         let failure = FetchError(error, request.url)
         relay.failures.failed(
             route.endpoint, failure, since: lastAnswer, isProbe: false, now: relay.context.configuration.clock.now())
+        fail(failure)
+    }
+
+    private func fail(_ failure: FetchError) {
+        load.end(.failure(failure), isShareable: nil)
         end(.failure(failure))
     }
 }

@@ -48,4 +48,7 @@ package enum RelayEvent: Sendable {
 package protocol RelayedExchange: AnyObject, Sendable {
     /// Gives it up: the connection is closed, unless the response is there.
     func cancel()
+
+    /// Runs something on its event loop: from any thread.
+    func execute(_ body: @escaping @Sendable () -> Void)
 }

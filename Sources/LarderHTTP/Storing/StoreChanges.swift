@@ -73,7 +73,7 @@ struct StoreChanges: Sendable {
 
     /// A store in trouble does not keep the answer from the client, nor does a client that leaves keep a change from
     /// the store.
-    private func attempt(_ key: String?, _ body: @escaping @Sendable () async throws -> Void) async {
+    func attempt(_ key: String?, _ body: @escaping @Sendable () async throws -> Void) async {
         await carryThrough {
             do {
                 try await body()
@@ -85,6 +85,13 @@ struct StoreChanges: Sendable {
 
     /// The store did not take a response.
     func logRefusal(_ error: any Error, _ key: String) { watch.failed(.write, error, key: key) }
+
+    /// The rules did not let a response be stored.
+    func logObstacle(_ obstacle: StoringObstacle, _ url: String) {
+        context.configuration.logger.debug(
+            "a response is not stored",
+            metadata: ["category": "storing", "url": "\(url)", "why": "\(obstacle.rawValue)"])
+    }
 
     // MARK: Room
 

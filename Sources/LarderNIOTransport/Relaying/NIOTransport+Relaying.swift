@@ -55,6 +55,8 @@ private final class CalledExchange: RelayedExchange, @unchecked Sendable {
         handler.abort(exchange, .cancelled(exchange.endpoint, mayHaveBeenSeen: true))
     }
 
+    func execute(_ body: @escaping @Sendable () -> Void) { handler.loop.execute(body) }
+
     private func take(_ result: Result<Exchange.HeadEvent, TransportError>) {
         guard let receive else { return }
         switch result {

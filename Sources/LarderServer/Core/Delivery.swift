@@ -37,7 +37,7 @@ final class Delivery: @unchecked Sendable {
     /// A request on its way to an origin without a task, and what is done where it does not get there.
     private var relayed: RelayedRequest?
     private var isStarting = false
-    private var otherwise: ((RelayedResponse?) -> Void)?
+    private var otherwise: ((RelayedLoad) -> Void)?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
     /// Content arrives from an origin.
@@ -70,8 +70,8 @@ final class Delivery: @unchecked Sendable {
     }
 
     /// Lets an origin answer without a task, up to content that did not come with its head.
-    /// - Parameter otherwise: called if the service has to answer, with what the origin said, if it did.
-    func relay(_ relay: ServiceRelay, otherwise: @escaping (RelayedResponse?) -> Void) {
+    /// - Parameter otherwise: called if the service has to answer.
+    func relay(_ relay: ServiceRelay, otherwise: @escaping (RelayedLoad) -> Void) {
         eventLoop.assertInEventLoop()
         relayed = relay.request
         self.otherwise = otherwise
@@ -89,12 +89,12 @@ final class Delivery: @unchecked Sendable {
         case .informational(let head): sink?.deliver(informational: head)
         case .response(let response): deliver(ServiceAnswer(response))
         case .failure(let error): deliver(relay.failure(error))
-        case .load(let response):
+        case .load(let load):
             let otherwise = otherwise
             endRelay()
             // The request takes it again.
             place = nil
-            otherwise?(response)
+            otherwise?(load)
         }
     }
 

@@ -5,9 +5,9 @@ import NIOCore
 /// What is done about a request.
 extension HTTP1Handler {
     /// - Parameters:
-    ///   - relayed: what the origin said already.
+    ///   - begun: the load that a relay began.
     ///   - start: when the request came; nil: now.
-    func accept(_ head: RequestHead, _ relayed: RelayedResponse? = nil, since start: NIODeadline? = nil) {
+    func accept(_ head: RequestHead, _ begun: RelayedLoad? = nil, since start: NIODeadline? = nil) {
         let limits = worker.core.configuration.limits
         let hasContent = head.framing != .none
         let content =
@@ -29,7 +29,7 @@ extension HTTP1Handler {
         let request = ServiceRequest(
             head: head.request, hasContent: hasContent && head.framing != .length(0), contentLength: length,
             isLoopback: isLoopback, isAbsolute: head.targetForm == .absolute, isHTTP2: false,
-            relayed: relayed)
+            begun: begun)
         switch worker.core.decide(request, by: worker.service) {
         case .answer(let answer): responder.write(answer)
         case .later(let work) where work.isLimited:
@@ -44,19 +44,19 @@ extension HTTP1Handler {
     func relay(_ relay: ServiceRelay, _ head: [UInt8]) {
         guard worker.core.memory.admitsRequest(),
             let place = worker.core.place(for: output.context?.remoteAddress, isLoopback: isLoopback)
-        else { return acceptNow(head) }
+        else { return acceptNow(head, relay.request.unsent()) }
         responder.relay(relay, place: place) { [weak self] in self?.acceptAgain(head, $0) }
     }
 
-    private func acceptAgain(_ bytes: [UInt8], _ relayed: RelayedResponse? = nil) {
+    private func acceptAgain(_ bytes: [UInt8], _ begun: RelayedLoad) {
         guard phase == .exchange, output.context != nil else { return }
         output.begin()
-        acceptNow(bytes, relayed)
+        acceptNow(bytes, begun)
         goOn()
     }
 
     /// In the call that reads requests, or one that has begun the output.
-    private func acceptNow(_ bytes: [UInt8], _ relayed: RelayedResponse? = nil) {
+    private func acceptNow(_ bytes: [UInt8], _ begun: RelayedLoad) {
         let head = bytes.withUnsafeBytes { bytes in
             Result { () throws(WireError) in
                 try worker.view.parse(bytes, limits: worker.core.headLimits)
@@ -66,7 +66,7 @@ extension HTTP1Handler {
         // It was read before.
         guard case .success(let head) = head else { return close() }
         requestCount -= 1
-        accept(head, relayed, since: responder.current?.record.start)
+        accept(head, begun, since: responder.current?.record.start)
     }
 
     /// Begins what needs the content of a request, where its client may have one more such request.

@@ -83,8 +83,8 @@ final class HTTP1Responder {
     /// Lets an origin answer.
     /// - Parameters:
     ///   - place: as for ``work(_:body:place:)``.
-    ///   - otherwise: called if the service has to answer, with what the origin said, if it did.
-    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (RelayedResponse?) -> Void) {
+    ///   - otherwise: called if the service has to answer.
+    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (RelayedLoad) -> Void) {
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
         delivery.place = place

@@ -76,8 +76,8 @@ final class HTTP2Responder {
     /// Lets an origin answer.
     /// - Parameters:
     ///   - place: as for ``work(_:body:place:)``.
-    ///   - otherwise: called if the service has to answer, with what the origin said, if it did.
-    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (RelayedResponse?) -> Void) {
+    ///   - otherwise: called if the service has to answer.
+    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (RelayedLoad) -> Void) {
         let delivery = makeDelivery()
         delivery.place = place
         delivery.relay(relay, otherwise: otherwise)

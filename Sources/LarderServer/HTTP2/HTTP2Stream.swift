@@ -35,8 +35,8 @@ final class HTTP2Stream {
     /// Whether content belongs to the request.
     private var hasContent = false
     private var intake = HTTP2Intake()
-    /// What the origin said already.
-    private var relayed: RelayedResponse?
+    /// The load that a relay began.
+    private var begun: RelayedLoad?
     /// What the head says of the length of the content, in bytes.
     private var announced: Int64?
     /// How fast the client takes what is sent, as far as its window for this stream tells.
@@ -75,20 +75,20 @@ final class HTTP2Stream {
         content.finish()
         guard worker.core.memory.admitsRequest(),
             let place = worker.core.place(for: connection.remoteAddress, isLoopback: connection.isLoopback)
-        else { return decideAgain(fields, since: record.start) }
+        else { return decideAgain(fields, relay.request.unsent(), since: record.start) }
         responder.begin(record, method: .get)
         responder.relay(relay, place: place) { [weak self] in self?.decideAgain(fields, $0, since: record.start) }
     }
 
     private func decideAgain(
-        _ fields: HPACKHeaders, _ relayed: RelayedResponse? = nil, since start: NIODeadline
+        _ fields: HPACKHeaders, _ begun: RelayedLoad, since start: NIODeadline
     ) {
         guard !responder.isOver else { return }
         // It was read before, and asks for nothing unusual.
         guard let request = HTTPRequest(fields) else { return refuse(400, "The request is malformed.") }
         phase = .idle
         open(request, since: start)
-        self.relayed = relayed
+        self.begun = begun
         decide(hasContent: false)
         connection.output.flush()
     }
@@ -136,7 +136,7 @@ final class HTTP2Stream {
     func leave() {
         guard !responder.isOver else { return }
         phase = .decided
-        relayed = nil
+        begun = nil
         responder.leave()
         scheduler.end(responder)
         scheduler.withdraw(self)
@@ -200,8 +200,8 @@ final class HTTP2Stream {
         if request.headerFields[.expect]?.lowercased() == "100-continue" { content.expectContinue() }
         let asked = ServiceRequest(
             head: request, hasContent: hasContent, contentLength: length, isLoopback: connection.isLoopback,
-            isAbsolute: true, isHTTP2: true, relayed: relayed)
-        relayed = nil
+            isAbsolute: true, isHTTP2: true, begun: begun)
+        begun = nil
         switch core.decide(asked, by: worker.service) {
         case .answer(let answer): responder.write(answer)
         case .later(let work) where work.isLimited:

@@ -43,6 +43,9 @@ final class Submission: EnginePart {
         try requireCommitted(generation, put)
     }
 
+    /// Queues a put that is not durable. False if the batch is full.
+    func putAtOnce(_ put: PendingPut) throws -> Bool { try submit(put, mayWait: false) != nil }
+
     /// The generation of the batch that has it; nil if it would have had to wait and may not.
     private func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
         if mayWait { reach("wait.batch") }

@@ -1,0 +1,87 @@
+import HTTPCaching
+import HTTPTypes
+import Locks
+
+/// The load that a request by ``Relay`` is to others: they may join it, wait for it, and cancel it. The relay ends it,
+/// or leaves it to a ``Loader`` with what the origin answered, if it did. Dropped before, it is given up.
+package final class RelayedLoad: Sendable {
+    private struct State {
+        var response: TransportResponse?
+        /// It has ended, or another has to end it.
+        var isOver = false
+    }
+
+    let load: Load
+    /// The key that others join it by; nil if none may.
+    let joinKey: String?
+    /// Of the list of what answers several queries of the path, when the request was made: see ``Generations``.
+    let searchGeneration: UInt32
+    private let joinable: JoinableLoads
+    private let active: ActiveLoads
+    private let state = Mutex(State())
+
+    init(_ load: Load, joinKey: String?, searchGeneration: UInt32, _ joinable: JoinableLoads, _ active: ActiveLoads) {
+        self.load = load
+        self.joinKey = joinKey
+        self.searchGeneration = searchGeneration
+        self.joinable = joinable
+        self.active = active
+        active.insert(load)
+    }
+
+    deinit { giveUp() }
+
+    /// Whether others wait for it.
+    var isAwaited: Bool { joinKey != nil && load.waiterCount > 0 }
+
+    /// Nothing more is wanted of it by the client that began it. Who waits asks again.
+    func giveUp() {
+        guard isEnding() else { return }
+        load.giveUp()
+        if let joinKey { joinable.leave(joinKey, load, isShareable: nil) }
+        active.remove(load)
+    }
+
+    /// Ends it.
+    /// - Parameters:
+    ///   - result: for those who wait. A stored response they find in the store.
+    ///   - isShareable: see ``JoinableLoads/leave(_:_:isShareable:)``.
+    func end(_ result: Result<FetchResponse, FetchError>, isShareable: Bool?) {
+        guard isEnding() else { return }
+        // First: a request that comes now must find the store or ask again.
+        if let joinKey {
+            joinable.leave(joinKey, load, isShareable: isShareable)
+            load.letGoOfResponse()
+            load.arrive(result.map { Load.Arrival(response: $0, shared: nil) })
+        }
+        active.remove(load)
+    }
+
+    private func isEnding() -> Bool {
+        state.withLock { state in
+            defer { state.isOver = true }
+            return !state.isOver
+        }
+    }
+
+    // MARK: For a loader
+
+    /// The origin has answered.
+    func hold(_ response: TransportResponse) { state.withLock { $0.response = response } }
+
+    var hasResponse: Bool { state.withLock { $0.response != nil } }
+
+    /// The load, for who ends it from now on.
+    func handOver() -> Load {
+        _ = isEnding()
+        return load
+    }
+
+    /// The response, once: who does not need it any more must not hold its connection.
+    func takeResponse() -> TransportResponse? {
+        state.withLock { state in
+            defer { state.response = nil }
+            return state.response
+        }
+    }
+}
