@@ -126,7 +126,7 @@ struct SlowClientTests {
             ) {
                 $0.accessLog = AccessLogConfiguration(format: .json, path: path.string)
             } _: { setting in
-                for _ in 0..<3 { _ = try await exchange(setting.port, get("/first")) }
+                try await setting.askOften("/first")
                 if way == .shared { try await setting.waitForSharedBody() }
                 let client = try SlowClient(port: setting.port, receiveBuffer: 64 << 10)
                 try client.send(get(way == .arriving ? "/second" : "/first"))

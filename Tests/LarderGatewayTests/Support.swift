@@ -21,6 +21,13 @@ struct Setting {
     var port: Int { gateway.address?.port ?? 0 }
     var adminPort: Int { gateway.adminAddress?.port ?? 0 }
 
+    /// Asks for a body until it has been asked for often enough to be in memory, which is for what is committed.
+    func askOften(_ target: String) async throws {
+        _ = try await exchange(port, get(target))
+        try await store.perform { try $0.flush() }
+        for _ in 0..<2 { _ = try await exchange(port, get(target)) }
+    }
+
     /// Waits until a body that was requested again is in the store's memory.
     func waitForSharedBody() async throws {
         try await waitWhile { try await !hasSharedBody() }
