@@ -360,8 +360,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
 
     // MARK: Memory
 
-    /// Brings the memory budget up to date.
-    private func countMemory() { setHeld(output.heldBytes + input.count + responder.waitingBytes) }
+    /// Brings the memory budget up to date. The write of a piece may have ended the connection.
+    private func countMemory() { setHeld(phase == .over ? 0 : output.heldBytes + input.count + responder.waitingBytes) }
 
     private func setHeld(_ count: Int) {
         worker.core.memory.add(count - heldBytes)
