@@ -17,7 +17,8 @@
                 #expect(try !store.putAtOnce(body(20_000), for: "long", PutOptions()))
                 #expect(try !store.putAtOnce(body(10), for: "durable", PutOptions(durability: .durable)))
                 #expect(try !store.putAtOnce(body(10), for: "memory", PutOptions(storagePolicy: .memoryOnly)))
-                for key in ["long", "durable", "memory"] as [Key] { try #expect(store.get(key) == nil) }
+                #expect(try !store.putAtOnce(body(1000), for: "text", PutOptions(compression: .trial)))
+                for key in ["long", "durable", "memory", "text"] as [Key] { try #expect(store.get(key) == nil) }
                 #expect(throws: LarderError.self) { try store.putAtOnce([], for: Key(bytes: []), PutOptions()) }
                 try store.flush()
                 try #expect(store.bytes("short") == body(2000))

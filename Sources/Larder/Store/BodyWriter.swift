@@ -136,8 +136,8 @@ public final class BodyWriter: @unchecked Sendable {
     public func commit() async throws -> Digest {
         let began = store.engine.uptime.uptime()
         // What is in memory goes to the pending batch, and nothing waits for a disk.
-        let isInMemory = lock.locked { file == nil }
-        let put = try isInMemory ? finish() : await IOPool.shared.run { [self] in try finish() }
+        let isShort = lock.locked { file == nil && !store.compresses(length, options) }
+        let put = try isShort ? finish() : await IOPool.shared.run { [self] in try finish() }
         return try await store.complete(put, since: began).digest
     }
 
@@ -180,7 +180,7 @@ public final class BodyWriter: @unchecked Sendable {
     public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
         try Task.checkCancellation()
         let read: @Sendable () throws -> [UInt8] = { [self] in try bytes(in: range) }
-        if lock.locked({ file == nil && !isOver }) { return try read() }
+        if lock.locked({ if case .file = isOver ? kept : current { false } else { true } }) { return try read() }
         return try await IOPool.shared.run(read)
     }
 

@@ -83,6 +83,11 @@ extension Store {
         }
     }
 
+    /// Whether a put compresses, which takes longer than a thread that must not wait has.
+    func compresses(_ length: Int64, _ options: PutOptions) -> Bool {
+        (options.compression ?? configuration.compression).tries(Int(clamping: length))
+    }
+
     /// Whether a body is to be compressed: not in a store that cannot be marked as one with compressed bodies.
     func compression(_ options: PutOptions) -> Compression {
         let compression = options.compression ?? configuration.compression

@@ -62,13 +62,18 @@ extension Store {
 
     // MARK: At once
 
+    /// Whether puts need not wait for a disk, unless their options say so.
+    package var isRelaxed: Bool { !isDurable(nil) }
+
     /// As `put`, for threads that must not wait.
-    /// - Returns: false, having stored nothing, where it takes waiting: the body belongs in a file, the put is durable,
-    ///   or the batch is full.
+    /// - Returns: false, having stored nothing, where it takes long: the body belongs in a file or is to be compressed,
+    ///   the put is durable, or the batch is full. Nor does it store in memory only.
     package func putAtOnce(_ body: [UInt8], for key: Key, _ options: PutOptions) throws -> Bool {
         let began = engine.uptime.uptime()
         let limit = try inlineLimit(engine.budget())
-        guard body.count <= limit, options.storagePolicy != .memoryOnly, !isDurable(options) else { return false }
+        guard body.count <= limit, options.storagePolicy != .memoryOnly, !isDurable(options),
+            !compresses(Int64(body.count), options)
+        else { return false }
         let put = try makePut(of: body, key, options, .known(.of(body)), inlineLimit: limit)
         guard try writing().putAtOnce(put) else { return false }
         engine.notePut(since: began)

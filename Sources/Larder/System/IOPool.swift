@@ -66,7 +66,9 @@ final class IOPool: Sendable, ProcessGlobal {
             return !state.started
         }
         if isFirst { start() }
-        monitor.locked { monitor.signal() }
+        // A thread that has found no job waits by then. It would wait for the lock, were it woken under it.
+        monitor.locked {}
+        monitor.signal()
     }
 
     private func start() {
