@@ -4,7 +4,7 @@ import Larder
 import LarderHTTP
 import LarderServer
 
-/// Requests whose responses are known not to be stored.
+/// Requests for what nothing is stored of.
 extension CacheService {
     func relay(_ request: PlainRequest, _ key: Key) -> ServiceRelay? {
         guard request.question.isUnconditional, !request.hasCredentials, let authority = request.authority,

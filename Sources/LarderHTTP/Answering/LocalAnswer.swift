@@ -60,8 +60,7 @@ package struct LoadRequest: Sendable {
     }
 
     /// - Parameter begun: a load that a relay began for the same request.
-    mutating func `continue`(_ begun: RelayedLoad?) {
-        guard let begun else { return }
+    mutating func take(_ begun: RelayedLoad) {
         self.begun = begun
         // What was invalidated since the origin was asked makes it one that is not stored.
         generation = begun.load.generation

@@ -79,10 +79,17 @@ final class Lookup: Sendable {
         }
     }
 
-    /// Whether a response to another query of the path may answer, as far as lookups tell that do not wait.
-    func mayFindShared(_ scope: SearchScope) -> Bool {
-        if !variations.variations(scope).isEmpty { return true }
-        return (try? responses.variationsAtOnce(scope))?.isEmpty != true
+    /// Whether what is not stored under the URL itself may answer: a response to another query of the path, or a member
+    /// of a package. As far as lookups tell that do not wait.
+    func mayFindElsewhere(_ scope: SearchScope) -> Bool {
+        guard variations.variations(scope).isEmpty, (try? responses.variationsAtOnce(scope))?.isEmpty == true else {
+            return true
+        }
+        switch try? responses.store.peekAtOnce(responses.packages.key) {
+        case .miss: return false
+        case .hit(let entry): return (try? responses.packages.table(entry))?.rows.isEmpty != true
+        case .due, nil: return true
+        }
     }
 
     /// The search by lookups that return nil where they would have to wait.

@@ -177,7 +177,7 @@ public final class HTTPCache: Sendable {
         onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         var pending = pending
-        pending.continue(begun)
+        if let begun { pending.take(begun) }
         return try await loader.load(pending, body: body, onInformational: onInformational)
     }
 

@@ -29,7 +29,7 @@ final class Load: Sendable {
         /// Ends what it does.
         var end: (@Sendable () -> Void)?
         var isCancelled = false
-        /// Cancelled because the last caller stopped waiting.
+        /// It will not be finished: who began it, or the last caller, stopped waiting.
         var isGivenUp = false
         /// The first caller will wait, and does not yet.
         var isLeaderDue: Bool
@@ -60,7 +60,7 @@ final class Load: Sendable {
     }
 
     /// It is under way.
-    /// - Parameter end: ends it when it is cancelled, and calls ``arrive(_:)``.
+    /// - Parameter end: ends it when it is cancelled, and calls ``arrive(_:)`` if it has not arrived.
     func begin(_ end: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { state in
             state.end = end

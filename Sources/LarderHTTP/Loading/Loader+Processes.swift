@@ -78,7 +78,7 @@ extension Loader {
     }
 
     /// The request as one that is made now: its answer will be from after all invalidations until here.
-    private func current(_ pending: LoadRequest) -> LoadRequest {
+    func current(_ pending: LoadRequest) -> LoadRequest {
         var pending = pending
         if let primary = pending.primary { pending.generation = changes.generations.current(primary) }
         if let scope = pending.search { pending.search?.generation = changes.generations.current(scope.listKey) }

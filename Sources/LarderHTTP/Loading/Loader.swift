@@ -92,7 +92,7 @@ final class Loader: Sendable {
             switch try await answer(question) {
             case .response(let response): return response
             case .load(var decided):
-                decided.continue(pending.begun)
+                if let begun = pending.begun { decided.take(begun) }
                 return try await loadUntimed(decided, body: body, onInformational: onInformational)
             }
         }
@@ -121,10 +121,12 @@ final class Loader: Sendable {
     ) async throws(FetchError) -> FetchResponse {
         var pending = pending
         if !isLater, pending.subject.method == .head || rules.isConditional(pending.subject),
-            let leading = joinable.leading(key, generation: load.generation),
-            let response = try await join(leading, load, pending, isLater: false, onInformational)
+            let leading = joinable.leading(key, generation: load.generation)
         {
-            return response
+            if let response = try await join(leading, load, pending, isLater: false, onInformational) {
+                return response
+            }
+            return try await ask(again: pending, onInformational)
         }
         var joinKey = key
         if pending.subject.method == .head {
@@ -157,8 +159,18 @@ final class Loader: Sendable {
             if let response = try await join(leading, load, pending, isLater: isLater, onInformational) {
                 return response
             }
-            // One of those who waited leads now.
-            return try await share(load, pending, key: key, isLater: isLater, onInformational)
+            return try await ask(again: pending, onInformational)
+        }
+    }
+
+    /// Asks for what the load was given up that would have brought it: something may be stored by now, or another of
+    /// those who waited lead.
+    private func ask(
+        again pending: LoadRequest, _ onInformational: (@Sendable (HTTPResponse) async -> Void)?
+    ) async throws(FetchError) -> FetchResponse {
+        switch try await answer(question(again: current(pending))) {
+        case .response(let response): return response
+        case .load(let pending): return try await loadUntimed(pending, body: nil, onInformational: onInformational)
         }
     }
 

@@ -21,6 +21,8 @@ final class Relay: Sendable {
     let count = Atomic<Int>(0)
     private let active: ActiveLoads
     private let lookup: Lookup
+    /// Whether new responses can be, as far as the configuration tells.
+    private let storesAtOnce: Bool
     private let routes = Mutex([Host: RelayRoute]())
 
     private struct Host: Hashable {
@@ -46,6 +48,7 @@ final class Relay: Sendable {
         changes = loader.changes
         active = loader.active
         lookup = loader.lookup
+        storesAtOnce = configuration.storagePolicy != .memoryOnly && changes.store.isRelaxed
     }
 
     /// A request that may go this way; nil for one that has to be loaded.
@@ -55,30 +58,31 @@ final class Relay: Sendable {
     func request(_ key: Key, _ request: () -> HTTPRequest) -> RelayedRequest? {
         guard context.live.withLock({ $0.respectsCacheControl }) else { return nil }
         let primary = String(decoding: key.bytes, as: UTF8.self)
+        // What is to be stored may be on its way to another process.
+        if !joinable.isPass(primary), !storesAtOnce || changes.store.isShared { return nil }
         var scope = SearchScope(uri: primary)
         scope.generation = changes.generations.current(scope.listKey)
         let request = request()
-        guard !lookup.mayFindShared(scope), let route = route(for: request), !failures.isRemembered(route.endpoint),
+        guard let route = route(for: request), !lookup.mayFindElsewhere(scope), !failures.isRemembered(route.endpoint),
             let permit = origin.placeAtOnce(route.endpoint),
             let load = begin(primary, scope)
         else { return nil }
         return RelayedRequest(self, route, permit, load, request)
     }
 
-    /// Nil where there is a load to join, or may be one in another process.
+    /// Nil where there is a load to join.
     private func begin(_ primary: String, _ scope: SearchScope) -> RelayedLoad? {
         let load = Load(url: primary, generation: changes.generations.current(primary))
-        var place = JoinableLoads.Place.alone
-        if context.configuration.collapsesRequests { place = joinable.enter(primary, load) }
-        switch place {
-        case .join, .leadAfter: return nil
-        case .alone: return RelayedLoad(load, joinKey: nil, searchGeneration: scope.generation, joinable, active)
-        case .lead:
-            let load = RelayedLoad(
-                load, joinKey: primary, searchGeneration: scope.generation, joinable, active)
-            // Dropped, it is given up, and another leads.
-            return changes.store.isShared ? nil : load
+        var joinKey: String?
+        if context.configuration.collapsesRequests {
+            switch joinable.enter(primary, load) {
+            case .lead: joinKey = primary
+            case .alone: break
+            case .join, .leadAfter: return nil
+            }
         }
+        return RelayedLoad(
+            load, primary: primary, joinKey: joinKey, searchGeneration: scope.generation, joinable, active)
     }
 
     private func route(for request: HTTPRequest) -> RelayRoute? {

@@ -3,15 +3,18 @@ import HTTPTypes
 import Locks
 
 /// The load that a request by ``Relay`` is to others: they may join it, wait for it, and cancel it. The relay ends it,
-/// or leaves it to a ``Loader`` with what the origin answered, if it did. Dropped before, it is given up.
+/// or leaves it to a ``Loader`` with what the origin answered, if it did. Dropped before, it is given up; it is active
+/// for as long as it is held.
 package final class RelayedLoad: Sendable {
     private struct State {
         var response: TransportResponse?
         /// It has ended, or another has to end it.
         var isOver = false
+        var isHandedOver = false
     }
 
     let load: Load
+    let primary: String
     /// The key that others join it by; nil if none may.
     let joinKey: String?
     /// Of the list of what answers several queries of the path, when the request was made: see ``Generations``.
@@ -20,8 +23,12 @@ package final class RelayedLoad: Sendable {
     private let active: ActiveLoads
     private let state = Mutex(State())
 
-    init(_ load: Load, joinKey: String?, searchGeneration: UInt32, _ joinable: JoinableLoads, _ active: ActiveLoads) {
+    init(
+        _ load: Load, primary: String, joinKey: String?, searchGeneration: UInt32, _ joinable: JoinableLoads,
+        _ active: ActiveLoads
+    ) {
         self.load = load
+        self.primary = primary
         self.joinKey = joinKey
         self.searchGeneration = searchGeneration
         self.joinable = joinable
@@ -29,7 +36,11 @@ package final class RelayedLoad: Sendable {
         active.insert(load)
     }
 
-    deinit { giveUp() }
+    deinit {
+        giveUp()
+        // As long as its body arrives it can be cancelled and waited for.
+        if !state.withLock({ $0.isHandedOver }) { active.remove(load) }
+    }
 
     /// Whether others wait for it.
     var isAwaited: Bool { joinKey != nil && load.waiterCount > 0 }
@@ -39,22 +50,18 @@ package final class RelayedLoad: Sendable {
         guard isEnding() else { return }
         load.giveUp()
         if let joinKey { joinable.leave(joinKey, load, isShareable: nil) }
-        active.remove(load)
     }
 
-    /// Ends it.
+    /// The origin has answered, or failed, and the head is there for the client.
     /// - Parameters:
     ///   - result: for those who wait. A stored response they find in the store.
     ///   - isShareable: see ``JoinableLoads/leave(_:_:isShareable:)``.
     func end(_ result: Result<FetchResponse, FetchError>, isShareable: Bool?) {
-        guard isEnding() else { return }
+        guard isEnding(), let joinKey else { return }
         // First: a request that comes now must find the store or ask again.
-        if let joinKey {
-            joinable.leave(joinKey, load, isShareable: isShareable)
-            load.letGoOfResponse()
-            load.arrive(result.map { Load.Arrival(response: $0, shared: nil) })
-        }
-        active.remove(load)
+        joinable.leave(joinKey, load, isShareable: isShareable)
+        load.letGoOfResponse()
+        load.arrive(result.map { Load.Arrival(response: $0, shared: nil) })
     }
 
     private func isEnding() -> Bool {
@@ -73,7 +80,10 @@ package final class RelayedLoad: Sendable {
 
     /// The load, for who ends it from now on.
     func handOver() -> Load {
-        _ = isEnding()
+        state.withLock { state in
+            state.isOver = true
+            state.isHandedOver = true
+        }
         return load
     }
 

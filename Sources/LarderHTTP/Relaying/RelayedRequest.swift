@@ -78,7 +78,13 @@ package final class RelayedRequest: @unchecked Sendable {
         guard receive != nil else { return }
         exchange?.cancel()
         permit.release()
-        fail(FetchError(.cancelled, url: request.url, "the fetch of \(request.url) was cancelled"))
+        fail(FetchError(cancellation, request.url))
+    }
+
+    private var cancellation: TransportError {
+        TransportError(
+            .cancelled, mayHaveBeenSeen: true, endpoint: route.endpoint,
+            "the request to \(route.endpoint) was cancelled")
     }
 
     private func take(_ event: RelayEvent) {
@@ -106,17 +112,20 @@ package final class RelayedRequest: @unchecked Sendable {
         case .pass(let isShareable):
             answer(received.head, self.body(body), forwarded, stored: nil, isShareable: isShareable, now: now)
         case .store(let new):
-            // Who waits for it has it from there, and where the store fails, too.
-            guard let whole = body.whole, !load.isAwaited, store(new, whole) else { fallthrough }
-            answer(received.head, self.body(body), forwarded, stored: new.policy, isShareable: true, now: now)
-        case .load:
-            load.hold(TransportResponse(head: received.head, body: body))
-            end(.load(load))
+            // Who waits for it has it from a load, where the store fails, too.
+            if let whole = body.whole, !load.isAwaited, relay.changes.storeAtOnce(new, whole, for: load) {
+                answer(received.head, self.body(body), forwarded, stored: new.policy, isShareable: true, now: now)
+            } else {
+                goOn(received.head, body)
+            }
+        case .load: goOn(received.head, body)
         }
     }
 
-    private func store(_ new: NewResponse, _ body: [UInt8]) -> Bool {
-        relay.changes.storeAtOnce(new, body, at: load.load.url, generation: load.load.generation)
+    /// A load continues it.
+    private func goOn(_ head: HTTPResponse, _ body: TransportBody) {
+        load.hold(TransportResponse(head: head, body: body))
+        end(.load(load))
     }
 
     private func answer(
@@ -125,15 +134,17 @@ package final class RelayedRequest: @unchecked Sendable {
     ) {
         var response = relay.builder.received(head, forwarded, stored: stored, now: now)
         load.end(.success(response), isShareable: isShareable)
-        if stored != nil, load.joinKey == nil { relay.joinable.clearPass(load.load.url) }
+        if stored != nil, load.joinKey == nil { relay.joinable.clearPass(load.primary) }
         response.body = body
         end(.response(response))
     }
 
     private func body(_ body: TransportBody) -> ResponseBody {
         if let whole = body.whole { return whole.isEmpty ? .empty : ResponseBody([.bytes(whole)]) }
-        let url = request.url
+        let (url, load) = (request.url, load)
+        if let exchange { load.load.begin { exchange.execute { exchange.cancel() } } }
         return ResponseBody(length: body.length) {
+            defer { withExtendedLifetime(load) {} }
             do throws(TransportError) { return try await body.next() } catch { throw FetchError(error, url) }
         }
     }

@@ -46,7 +46,7 @@ package enum RelayEvent: Sendable {
 
 /// A request under way. On its event loop only.
 package protocol RelayedExchange: AnyObject, Sendable {
-    /// Gives it up: the connection is closed, unless the response is there.
+    /// Gives it up: the connection is closed, unless all of the response is there.
     func cancel()
 
     /// Runs something on its event loop: from any thread.

@@ -5,9 +5,10 @@ import Larder
 extension StoreChanges {
     /// Stores a whole response under its primary key, if that takes no waiting and changes no other entry. Everything
     /// else is for a ``Storing``, and so are errors.
-    /// - Parameter generation: of the key when the origin was asked.
+    /// - Parameter load: what brought it.
     /// - Returns: whether it is stored.
-    func storeAtOnce(_ new: NewResponse, _ body: [UInt8], at primary: String, generation: UInt32) -> Bool {
+    func storeAtOnce(_ new: NewResponse, _ body: [UInt8], for load: RelayedLoad) -> Bool {
+        let (primary, generation) = (load.primary, load.load.generation)
         let policy = context.configuration.storagePolicy
         guard new.selecting.fields.isEmpty, new.announcedRange == nil, URLVariation(of: new.head) == nil,
             !responses.packages.arePresent.load(ordering: .relaxed),
@@ -29,6 +30,8 @@ extension StoreChanges {
                 await attempt(primary) {
                     _ = try await store.performShort { [responses] in try responses.removeAll(primary) }
                 }
+                // Who drains the cache waits for this, too.
+                withExtendedLifetime(load) {}
             }
         }
         return true

@@ -50,7 +50,6 @@ private final class CalledExchange: RelayedExchange, @unchecked Sendable {
     func start() { handler.start(exchange, .call { self.take($0) }) }
 
     func cancel() {
-        guard receive != nil else { return }
         receive = nil
         handler.abort(exchange, .cancelled(exchange.endpoint, mayHaveBeenSeen: true))
     }

@@ -183,7 +183,8 @@ final class HTTP2Stream {
     private func decide(hasContent: Bool) {
         guard case .open(let request, _) = phase else { return }
         self.hasContent = hasContent
-        guard scheduler.hasMemoryForRequests() else {
+        // Others may wait for a load that has begun.
+        guard begun != nil || scheduler.hasMemoryForRequests() else {
             phase = .waiting(request)
             return scheduler.wait(self)
         }
