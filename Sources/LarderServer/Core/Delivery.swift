@@ -198,31 +198,52 @@ final class Delivery: @unchecked Sendable {
     struct WrongLength: Error {}
 
     private func write(_ piece: [UInt8], isLast: Bool) async throws {
+        let takesMore =
+            if eventLoop.inEventLoop {
+                try deliver(piece, isLast: isLast)
+            } else {
+                try await withCheckedThrowingContinuation { continuation in
+                    eventLoop.execute {
+                        continuation.resume(with: Result { try self.deliver(piece, isLast: isLast) })
+                    }
+                }
+            }
+        if !takesMore { try await room() }
+    }
+
+    /// Returns whether the next piece may follow at once.
+    private func deliver(_ piece: [UInt8], isLast: Bool) throws -> Bool {
+        guard !isOver, let sink else { throw CancellationError() }
+        if isLast { place = nil }
+        sink.deliver(piece: piece)
+        // The piece may have been the connection's end.
+        return isOver || sink.takesMore
+    }
+
+    /// Waits until the client takes more.
+    private func room() async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             execute {
                 guard !self.isOver, let sink = self.sink else {
                     return continuation.resume(throwing: CancellationError())
                 }
-                if isLast { self.place = nil }
-                sink.deliver(piece: piece)
-                // The piece may have been the connection's end.
-                if self.isOver || sink.takesMore {
-                    continuation.resume()
-                } else {
-                    self.writer = continuation
-                }
+                if sink.takesMore { continuation.resume() } else { self.writer = continuation }
             }
         }
     }
 
+    /// Runs something on the event loop: without a suspension, as its task runs there. Nil if the rest is not wanted.
     @discardableResult
     private func onLoop<R: Sendable>(_ body: @escaping @Sendable (any DeliverySink) -> R) async -> R? {
-        await withCheckedContinuation { continuation in
-            execute {
-                guard !self.isOver, let sink = self.sink else { return continuation.resume(returning: nil) }
-                continuation.resume(returning: body(sink))
-            }
+        if eventLoop.inEventLoop { return wanting(body) }
+        return await withCheckedContinuation { continuation in
+            eventLoop.execute { continuation.resume(returning: self.wanting(body)) }
         }
+    }
+
+    private func wanting<R>(_ body: (any DeliverySink) -> R) -> R? {
+        guard !isOver, let sink else { return nil }
+        return body(sink)
     }
 
     /// Runs something on the event loop: at once where that is this thread.

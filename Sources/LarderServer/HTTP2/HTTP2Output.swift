@@ -29,8 +29,10 @@ final class HTTP2Output {
     /// The next field block says that the tables are not used: also after each change that the client makes to them
     /// (RFC 7541 section 4.2).
     var owesTableSize = true
-    /// Content that comes in one read goes out in one write.
+    /// Answers to what comes in one read go out in one write.
     var isCorked = false
+    /// What was written goes out after what else the event loop does now, and may write to other streams.
+    private var isDue = false
 
     init(_ worker: Worker, _ channel: any Channel) {
         self.worker = worker
@@ -87,9 +89,16 @@ final class HTTP2Output {
         marks.append(Mark(stream: stream, end: written, count: count))
     }
 
-    /// Makes what was written go out, unless more is about to be written.
+    /// Makes what was written go out soon, together with what is about to be written.
     func flush() {
-        if !isCorked || frames.readableBytes >= Self.flushSize { push() }
+        if frames.readableBytes >= Self.flushSize { return push() }
+        guard !isCorked, !isDue, frames.readableBytes > 0 else { return }
+        isDue = true
+        let output = NIOLoopBound(self, eventLoop: channel.eventLoop)
+        channel.eventLoop.execute {
+            output.value.isDue = false
+            output.value.push()
+        }
     }
 
     /// Makes what was written go out.
