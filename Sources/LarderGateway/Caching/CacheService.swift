@@ -36,7 +36,7 @@ final class CacheService: HTTPService {
         [
             ServiceMetric(
                 "larder_gateway_relayed_requests_total",
-                "Requests to origins for what nothing was stored of, sent on the event loop of the client.",
+                "GET requests for URLs with nothing stored that took the short way to the origin.",
                 cache.relayedCount)
         ]
     }
