@@ -67,9 +67,6 @@ final class Monitor: @unchecked Sendable {
         }
     }
 
-    /// Wakes one of several waiters of a condition who wait for the same: not under the lock, which it would wait for.
-    func signalOne(_ condition: Int = 0) { pthread_cond_signal(&conditions[condition]) }
-
     /// Wakes every waiter of a condition.
     func signal(_ condition: Int = 0) { pthread_cond_broadcast(&conditions[condition]) }
 }

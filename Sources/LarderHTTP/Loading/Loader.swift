@@ -123,10 +123,7 @@ final class Loader: Sendable {
         if !isLater, pending.subject.method == .head || rules.isConditional(pending.subject),
             let leading = joinable.leading(key, generation: load.generation)
         {
-            if let response = try await join(leading, load, pending, isLater: false, onInformational) {
-                return response
-            }
-            return try await ask(again: pending, onInformational)
+            return try await join(leading, load, pending, isLater: false, onInformational)
         }
         var joinKey = key
         if pending.subject.method == .head {
@@ -155,11 +152,7 @@ final class Loader: Sendable {
             let response = try await lead(load, pending, body: nil, joinKey: nil, onInformational: onInformational)
             if response.isStored, response.source == .network { joinable.clearPass(joinKey) }
             return response
-        case .join(let leading):
-            if let response = try await join(leading, load, pending, isLater: isLater, onInformational) {
-                return response
-            }
-            return try await ask(again: pending, onInformational)
+        case .join(let leading): return try await join(leading, load, pending, isLater: isLater, onInformational)
         }
     }
 
@@ -185,13 +178,12 @@ final class Loader: Sendable {
         return sliced
     }
 
-    /// Nil if the load to join was given up.
     private func join(
         _ leading: Load, _ load: Load, _ pending: LoadRequest, isLater: Bool,
         _ onInformational: (@Sendable (HTTPResponse) async -> Void)?
-    ) async throws(FetchError) -> FetchResponse? {
+    ) async throws(FetchError) -> FetchResponse {
         if let response = try await follow(leading, pending, isLater: isLater) { return response }
-        if leading.isGivenUp { return nil }
+        if leading.isGivenUp { return try await ask(again: pending, onInformational) }
         // What came is of no use to this request: it goes its own way, and no other waits for it.
         var pending = pending
         if pending.forwardedRequest.purpose == .forward {
