@@ -96,9 +96,7 @@ package struct PartialChunks: AsyncSequence, Sendable {
                 return await group.next() ?? true
             }
             try Task.checkCancellation()
-            if !isWoken, let bodies = body.store.engine.writing?.partials {
-                if try await !bodies.isStanding(work) { work.end(.gone) }
-            }
+            if !isWoken { try await body.store.engine.writing?.partials.endIfGone(work) }
             // Before the ranges: then none is missed.
             let ending = work.ending
             let progress = work.progress

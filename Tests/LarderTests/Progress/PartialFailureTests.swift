@@ -11,6 +11,29 @@
     struct PartialFailureTests {
         private let bytes = body(600_000)
 
+        /// A follower that checks that the body is still there must not take a commit for a removal.
+        @Test func aCommitThatTheWriterHasNotHeardOfIsNoRemoval() async throws {
+            try await withDirectory { path in
+                let store = try Store(at: path, .testing())
+                let writer = try await store.perform { try $0.partialWriter(for: "k", total: 600_000) }
+                try await writer.write(bytes, at: 0)
+                let partials = try #require(store.engine.writing?.partials)
+                let work = try #require(partials.find("k"))
+                let place = try #require(work.place)
+                let (gate, scope) = (Gate(), FaultScope(under: path.string))
+                scope.at("commit.after") { gate.pass() }
+                let committing = Threads(1) { _ in try writer.commit() }
+                await gate.arrival()
+                scope.at("wait.commit") { gate.open() }
+                #expect(try partials.endUnlessStanding(work, place))
+                gate.open()
+                try committing.join()
+                #expect(work.ending == .committed)
+                scope.lift()
+                try finish(store)
+            }
+        }
+
         enum End: CaseIterable { case suspended, dropped, droppedAfterCommit, cancelled }
 
         @Test(arguments: End.allCases)

@@ -48,24 +48,34 @@ final class PartialBodies: EnginePart {
             }
             guard let other else { return }
             // It may be idle, and not have heard that its body was removed.
-            guard attempt == 0, try !isStanding(other) else { break }
-            other.end(.gone)
+            guard attempt == 0, try endIfGone(other) else { break }
         }
         throw work.lockedElsewhere
     }
 
-    /// True if the index has the body that a writer writes, or will have it.
-    func isStanding(_ work: PartialWork) throws -> Bool {
-        guard let place = work.place, work.ending == nil else { return true }
+    /// Ends a writer whose body the index does not have, nor will have.
+    /// - Returns: true if the writer is over.
+    @discardableResult
+    func endIfGone(_ work: PartialWork) throws -> Bool {
+        guard let place = work.place, work.ending == nil else { return work.ending != nil }
         submission.flush(touches: false)
-        return try isStanding(work, place)
+        return try endUnlessStanding(work, place)
     }
 
-    /// As the synchronous form, without holding a thread while it waits for a commit.
-    func isStanding(_ work: PartialWork) async throws -> Bool {
-        guard let place = work.place, work.ending == nil else { return true }
+    /// As the synchronous form. While it waits for what is pending, it holds no thread.
+    func endIfGone(_ work: PartialWork) async throws {
+        guard let place = work.place, work.ending == nil else { return }
         await submission.flush(touches: false)
-        return try await IOPool.shared.run { [self] in try isStanding(work, place) }
+        _ = try await IOPool.shared.run { [self] in try endUnlessStanding(work, place) }
+    }
+
+    /// The part of the above that follows the flush. Not private for tests only.
+    func endUnlessStanding(_ work: PartialWork, _ place: PartialWork.Place) throws -> Bool {
+        if try isStanding(work, place) { return false }
+        // The commit that completed it since shows before the writer hears of it.
+        submission.flush(touches: false)
+        work.end(.gone)
+        return true
     }
 
     private func isStanding(_ work: PartialWork, _ place: PartialWork.Place) throws -> Bool {
