@@ -8,16 +8,19 @@ import LarderServer
 extension CacheService {
     func relay(_ request: PlainRequest, _ key: Key) -> ServiceRelay? {
         guard request.question.isUnconditional, !request.hasCredentials, let authority = request.authority,
-            let relayed = cache.relayedRequest(
+            let way = cache.relayedWay(
                 key,
                 HTTPRequest(
                     method: .get, scheme: request.isPlaintext ? "http" : "https",
                     authority: request.head.string(authority), path: request.head.string(request.path)))
         else { return nil }
-        var head: [UInt8] = []
-        request.appendForwarded(host: relayed.host, via: cache.configuration.viaName, to: &head)
-        return ServiceRelay(relayed, head: head) {
-            ServiceAnswer(Self.answer(to: $0), isOriginFault: $0.transport != nil)
+        let work: any RelayedWork
+        switch way {
+        case .ask(let relayed):
+            request.appendForwarded(host: relayed.host, via: cache.configuration.viaName, to: &relayed.head)
+            work = relayed
+        case .follow(let follower): work = follower
         }
+        return ServiceRelay(work) { ServiceAnswer(Self.answer(to: $0), isOriginFault: $0.transport != nil) }
     }
 }

@@ -71,7 +71,7 @@ final class CacheService: HTTPService {
     }
 
     /// Asks the origin.
-    private func load(_ pending: LoadRequest, _ request: HTTPRequest, continuing begun: RelayedLoad?) -> ServiceWork {
+    private func load(_ pending: LoadRequest, _ request: HTTPRequest, continuing begun: BegunLoad?) -> ServiceWork {
         ServiceWork { [cache] body, interim in
             do throws(FetchError) {
                 let response = try await cache.load(

@@ -70,6 +70,34 @@ struct AnswerBuilder: Sendable {
             cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: stored != nil)
     }
 
+    /// The answer made of a response that another request brings; nil where that one cannot answer this request too.
+    func joined(_ shared: Load.Shared, _ request: HTTPRequest, _ forwarded: ForwardedRequest) -> FetchResponse? {
+        let now = context.now
+        let (new, content) = (shared.new, shared.content)
+        let served =
+            shared.originStatus == 206
+            ? rules.serve(arrivingPart: new, contentRange: shared.contentRange, to: request, now: now)
+            : rules.serve(arriving: new, to: request, length: content.length, isFollower: true, now: now)
+        guard let served else { return nil }
+        let body: ResponseBody?
+        switch served.content {
+        case .none: body = .empty
+        case .range(let range): body = content.body(range)
+        default: body = content.body()
+        }
+        guard let body else { return nil }
+        var head = served.head
+        if served.ageMilliseconds < 1_000, !new.head.headerFields.contains(.age) { head.headerFields[.age] = nil }
+        let status = rules.cacheStatus(
+            forwarded: forwarded, receivedStatus: shared.originStatus, sentStatus: head.status.code,
+            stored: new.policy, isCollapsed: true, now: now)
+        finish(&head, status)
+        return FetchResponse(
+            head: head, body: body, source: .network, storedStatus: nil, originStatus: shared.originStatus,
+            ageSeconds: served.ageMilliseconds / 1_000, freshSeconds: status.ttlSeconds,
+            cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: true)
+    }
+
     /// The answer of the cache itself, where it may neither serve nor ask.
     func refusal(_ head: HTTPResponse) -> FetchResponse {
         var head = head

@@ -45,8 +45,8 @@ package struct LoadRequest: Sendable {
     var search: SearchScope?
     /// Set where the store could not be asked without waiting, and nothing is decided yet.
     var undecided: Question?
-    /// The load that it continues, if a relay began one.
-    var begun: RelayedLoad?
+    /// What it continues, if it was begun without a task.
+    var begun: BegunLoad?
 
     init(_ question: Question, found: [ResponseStore.Found], forwardedRequest: ForwardedRequest) {
         request = question.request
@@ -59,13 +59,17 @@ package struct LoadRequest: Sendable {
         search = question.search
     }
 
-    /// - Parameter begun: a load that a relay began for the same request.
-    mutating func take(_ begun: RelayedLoad) {
+    /// - Parameter begun: by the same request.
+    mutating func take(_ begun: BegunLoad) {
         self.begun = begun
+        guard let led else { return }
         // What was invalidated since the origin was asked makes it one that is not stored.
-        generation = begun.load.generation
-        search?.generation = begun.searchGeneration
+        generation = led.load.generation
+        search?.generation = led.searchGeneration
     }
+
+    /// The load that it continues.
+    var led: RelayedLoad? { if case .led(let load)? = begun { load } else { nil } }
 
     init(undecided question: Question) {
         self.init(

@@ -171,9 +171,9 @@ public final class HTTPCache: Sendable {
     /// ``Timeouts/total`` applies to each caller separately: if other callers wait for a load, it continues without a
     /// caller whose time is over.
     ///
-    /// - Parameter begun: the load that a relay began for the same request, if it did.
+    /// - Parameter begun: what the same request began without a task, if it did.
     package func load(
-        _ pending: LoadRequest, body: RequestBody?, continuing begun: RelayedLoad? = nil,
+        _ pending: LoadRequest, body: RequestBody?, continuing begun: BegunLoad? = nil,
         onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         var pending = pending

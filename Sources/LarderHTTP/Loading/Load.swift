@@ -17,14 +17,42 @@ final class Load: Sendable {
         let new: NewResponse
         /// Of a 206.
         let contentRange: String?
-        let spool: Spool
+        let content: SharedContent
         let forwardedRequest: ForwardedRequest
         let originStatus: Int
     }
 
+    /// The content of a response that others may have.
+    enum SharedContent: Sendable {
+        case arriving(Spool)
+        case whole([UInt8])
+
+        /// The exact length, where it is known.
+        var length: Int64? {
+            switch self {
+            case .arriving(let spool): spool.length
+            case .whole(let bytes): Int64(bytes.count)
+            }
+        }
+
+        /// The bytes of a range, or all; nil where they are not there any more.
+        func body(_ range: Range<Int64>? = nil) -> ResponseBody? {
+            switch self {
+            case .arriving(let spool):
+                guard let reader = spool.makeReader(range) else { return nil }
+                return ResponseBody(length: range.map { Int64($0.count) } ?? length) { try await reader.next() }
+            case .whole(let bytes):
+                let part = range.map { Array(bytes[Int($0.lowerBound)..<Int($0.upperBound)]) } ?? bytes
+                return part.isEmpty ? .empty : ResponseBody([.bytes(part)])
+            }
+        }
+    }
+
+    typealias Waiter = @Sendable (Result<Arrival, FetchError>) -> Void
+
     private struct State {
         var result: Result<Arrival, FetchError>?
-        var waiters: [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>] = [:]
+        var waiters: [Int: Waiter] = [:]
         var nextWaiter = 0
         /// Ends what it does.
         var end: (@Sendable () -> Void)?
@@ -72,15 +100,13 @@ final class Load: Sendable {
     /// Hands over what came. Only the first call counts.
     func arrive(_ result: Result<Arrival, FetchError>) {
         let waiters = state.withLock { state in
-            guard state.result == nil else {
-                return [:] as [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>]
-            }
+            guard state.result == nil else { return [:] as [Int: Waiter] }
             // Let go of, it goes with the caller's.
             state.result = state.isResponseLetGo ? Self.withoutBody(result) : result
             defer { state.waiters = [:] }
             return state.waiters
         }
-        for waiter in waiters.values { waiter.resume(returning: result) }
+        for waiter in waiters.values { waiter(result) }
     }
 
     /// Whether the origin may have seen the request already. A request that wants an answer later than itself cannot
@@ -115,7 +141,7 @@ final class Load: Sendable {
                     if isLeader { state.isLeaderDue = false }
                     if let result = state.result { return result }
                     if Task.isCancelled { return .failure(cancellation) }
-                    state.waiters[id] = continuation
+                    state.waiters[id] = { continuation.resume(returning: $0) }
                     return nil
                 }
                 if let result { continuation.resume(returning: result) }
@@ -126,17 +152,35 @@ final class Load: Sendable {
         }
     }
 
+    /// Waits for the head without a task.
+    /// - Parameter waiter: called once, on any thread, perhaps before this returns; not after ``leave(_:)``.
+    /// - Returns: what it leaves by.
+    func join(_ waiter: @escaping Waiter) -> Int {
+        let (id, result) = state.withLock { state in
+            state.nextWaiter += 1
+            if state.result == nil { state.waiters[state.nextWaiter] = waiter }
+            return (state.nextWaiter, state.result)
+        }
+        if let result { waiter(result) }
+        return id
+    }
+
+    /// Waits no longer. When all callers that wait are gone, the load is cancelled.
+    func leave(_ id: Int) { _ = remove(id) }
+
     private var cancellation: FetchError { FetchError(.cancelled, url: url, "the fetch of \(url) was cancelled") }
 
-    private func give(up id: Int) {
+    private func give(up id: Int) { remove(id)?(.failure(cancellation)) }
+
+    private func remove(_ id: Int) -> Waiter? {
         let (waiter, isLast) = state.withLock { state in
             let waiter = state.waiters.removeValue(forKey: id)
             let isLast = state.waiters.isEmpty && !state.isLeaderDue && state.result == nil && !isDetached
             state.isGivenUp = state.isGivenUp || isLast
             return (waiter, isLast)
         }
-        waiter?.resume(returning: .failure(cancellation))
         if isLast { cancel() }
+        return waiter
     }
 
     /// Who began it does not finish it: those who wait have to ask again.

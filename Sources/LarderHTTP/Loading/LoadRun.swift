@@ -19,7 +19,7 @@ struct LoadRun: Sendable {
     private var url: String { load.url }
 
     func run() async {
-        let given = pending.begun?.takeResponse()
+        let given = pending.led?.takeResponse()
         let origin = loader.origin.endpoint(of: pending.forwardedRequest.sent)
         let admission = loader.failures.admit(origin, now: loader.context.configuration.clock.now()) {
             (try? loader.builder.fallback(pending, FetchError(.origin, url: url, ""))) != nil
@@ -248,7 +248,8 @@ struct LoadRun: Sendable {
             var shared: Load.Shared?
             if let storing, forwardedRequest.purpose != .complete {
                 shared = Load.Shared(
-                    new: storing.new, contentRange: received.head.headerFields[.contentRange], spool: spool,
+                    new: storing.new, contentRange: received.head.headerFields[.contentRange],
+                    content: .arriving(spool),
                     forwardedRequest: forwardedRequest, originStatus: code)
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)

@@ -20,7 +20,9 @@ extension Loader {
             if Task.isCancelled { throw error }
             return nil
         }
-        if let shared = arrival.shared { return join(shared, pending) }
+        if let shared = arrival.shared {
+            return builder.joined(shared, pending.subject, pending.forwardedRequest)
+        }
         // It may have found that another process is loading the response: each reads there for itself.
         if arrival.response.source == .network, !isLater, changes.store.isShared,
             case .response(let response)? = try? await arriving(pending)
@@ -50,38 +52,5 @@ extension Loader {
         return builder.response(
             from: served, found, source: originStatus == 304 ? .revalidated : .hit, originStatus: originStatus,
             cacheStatus: status, now: now)
-    }
-
-    /// A place among the readers of a response that is arriving, if it may answer this request too.
-    private func join(_ shared: Load.Shared, _ pending: LoadRequest) -> FetchResponse? {
-        let now = context.now
-        let (new, spool) = (shared.new, shared.spool)
-        let served =
-            shared.originStatus == 206
-            ? context.rules.serve(arrivingPart: new, contentRange: shared.contentRange, to: pending.subject, now: now)
-            : context.rules.serve(arriving: new, to: pending.subject, length: spool.length, isFollower: true, now: now)
-        guard let served else { return nil }
-        var body = ResponseBody.empty
-        switch served.content {
-        case .none: break
-        case .range(let range):
-            guard let reader = spool.makeReader(range) else { return nil }
-            body = ResponseBody(length: Int64(range.count)) { try await reader.next() }
-        default:
-            guard let reader = spool.makeReader() else { return nil }
-            body = ResponseBody(length: spool.length) { try await reader.next() }
-        }
-        var head = served.head
-        if served.ageMilliseconds < 1_000, !shared.new.head.headerFields.contains(.age) {
-            head.headerFields[.age] = nil
-        }
-        let status = context.rules.cacheStatus(
-            forwarded: pending.forwardedRequest, receivedStatus: shared.originStatus, sentStatus: head.status.code,
-            stored: shared.new.policy, isCollapsed: true, now: now)
-        builder.finish(&head, status)
-        return FetchResponse(
-            head: head, body: body, source: .network, storedStatus: nil, originStatus: shared.originStatus,
-            ageSeconds: served.ageMilliseconds / 1_000, freshSeconds: status.ttlSeconds,
-            cacheStatus: context.configuration.addsCacheStatus ? status : nil, isStored: true)
     }
 }

@@ -63,7 +63,7 @@ extension Loader {
 
     /// Whether another process may bring the response: a whole one, of which nothing is stored.
     private func isAwaitable(_ pending: LoadRequest) -> Bool {
-        if pending.begun != nil { return false }
+        if pending.led != nil { return false }
         let sent = pending.forwardedRequest.sent
         return context.configuration.otherProcessWait > .zero && sent.method == .get && pending.found.isEmpty
             && sent.headerFields[.range] == nil && !context.rules.isConditional(sent)

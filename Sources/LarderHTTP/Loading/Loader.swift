@@ -96,17 +96,20 @@ final class Loader: Sendable {
                 return try await loadUntimed(decided, body: body, onInformational: onInformational)
             }
         }
-        if pending.plan.isOffline, pending.begun?.hasResponse != true {
+        if pending.plan.isOffline, pending.led?.hasResponse != true {
             let url = pending.request.url
             throw FetchError(.notCached, url: url, "\(url) is not in the cache, and the cache is offline")
         }
-        if let begun = pending.begun {
+        if let led = pending.led {
             let response = try await lead(
-                begun.handOver(), pending, body: nil, joinKey: begun.joinKey, onInformational: onInformational)
+                led.handOver(), pending, body: nil, joinKey: led.joinKey, onInformational: onInformational)
             if response.isStored, let primary = pending.primary { joinable.clearPass(primary) }
             return response
         }
         let load = Load(url: pending.request.url, generation: pending.generation)
+        if case .followed(let followed)? = pending.begun {
+            return try await join(followed.leading, load, pending, isLater: false, onInformational)
+        }
         let pending = sliced(pending)
         guard let (key, isLater) = collapsingKey(pending, body: body) else {
             return try await lead(load, pending, body: body, joinKey: nil, onInformational: onInformational)

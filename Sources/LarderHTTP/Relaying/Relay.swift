@@ -8,7 +8,7 @@ import Locks
 /// much as such a request.
 ///
 /// Every request may also be loaded, with the same answer; what is out of the ordinary is. To others a request on this
-/// way is a load, which they may join (``RelayedLoad``).
+/// way is a load, which they may join (``RelayedLoad``), and one that comes later joins it (``RelayedFollower``).
 final class Relay: Sendable {
     let context: CacheContext
     let transport: any RelayingTransport
@@ -51,11 +51,11 @@ final class Relay: Sendable {
         storesAtOnce = configuration.storagePolicy != .memoryOnly && changes.store.isRelaxed
     }
 
-    /// A request that may go this way; nil for one that has to be loaded.
+    /// How a request may go this way; nil for one that has to be loaded.
     /// - Parameters:
     ///   - key: one under which nothing is stored.
     ///   - request: the target, without fields.
-    func request(_ key: Key, _ request: () -> HTTPRequest) -> RelayedRequest? {
+    func way(_ key: Key, _ request: () -> HTTPRequest) -> RelayedWay? {
         guard context.live.withLock({ $0.respectsCacheControl }) else { return nil }
         let primary = String(decoding: key.bytes, as: UTF8.self)
         // What is to be stored may be on its way to another process.
@@ -63,26 +63,22 @@ final class Relay: Sendable {
         var scope = SearchScope(uri: primary)
         scope.generation = changes.generations.current(scope.listKey)
         let request = request()
-        guard let route = route(for: request), !lookup.mayFindElsewhere(scope), !failures.isRemembered(route.endpoint),
-            let permit = origin.placeAtOnce(route.endpoint),
-            let load = begin(primary, scope)
+        guard let route = route(for: request), !lookup.mayFindElsewhere(scope), !failures.isRemembered(route.endpoint)
         else { return nil }
-        return RelayedRequest(self, route, permit, load, request)
-    }
-
-    /// Nil where there is a load to join.
-    private func begin(_ primary: String, _ scope: SearchScope) -> RelayedLoad? {
         let load = Load(url: primary, generation: changes.generations.current(primary))
         var joinKey: String?
         if context.configuration.collapsesRequests {
             switch joinable.enter(primary, load) {
             case .lead: joinKey = primary
             case .alone: break
-            case .join, .leadAfter: return nil
+            case .join(let leading): return .follow(RelayedFollower(of: leading, builder, request))
+            case .leadAfter: return nil
             }
         }
-        return RelayedLoad(
+        let relayed = RelayedLoad(
             load, primary: primary, joinKey: joinKey, searchGeneration: scope.generation, joinable, active)
+        guard let permit = origin.placeAtOnce(route.endpoint) else { return nil }
+        return .ask(RelayedRequest(self, route, permit, relayed, request))
     }
 
     private func route(for request: HTTPRequest) -> RelayRoute? {
@@ -125,14 +121,13 @@ final class Relay: Sendable {
 }
 
 extension HTTPCache {
-    /// A GET for which the origin may be asked without a load, with ``RelayedRequest/send(_:_:)``. Nil where it has to
-    /// be loaded. On an event loop.
+    /// What may be done about a GET without a task. Nil where it has to be loaded. On an event loop.
     /// - Parameters:
     ///   - key: one under which ``withPlainHit(_:_:_:values:_:)`` found nothing.
     ///   - request: the target. Its fields have no condition, no range, no `Cache-Control` and no credentials, and are
     ///     not needed here.
-    package func relayedRequest(_ key: Key, _ request: @autoclosure () -> HTTPRequest) -> RelayedRequest? {
-        isOffline ? nil : relay?.request(key, request)
+    package func relayedWay(_ key: Key, _ request: @autoclosure () -> HTTPRequest) -> RelayedWay? {
+        isOffline ? nil : relay?.way(key, request)
     }
 
     /// Requests that were sent without a load so far.

@@ -42,9 +42,6 @@ package final class RelayedLoad: Sendable {
         if !state.withLock({ $0.isHandedOver }) { active.remove(load) }
     }
 
-    /// Whether others wait for it.
-    var isAwaited: Bool { joinKey != nil && load.waiterCount > 0 }
-
     /// Nothing more is wanted of it by the client that began it. Who waits asks again.
     func giveUp() {
         guard isEnding() else { return }
@@ -54,14 +51,14 @@ package final class RelayedLoad: Sendable {
 
     /// The origin has answered, or failed, and the head is there for the client.
     /// - Parameters:
-    ///   - result: for those who wait. A stored response they find in the store.
+    ///   - result: for those who wait. A response without ``Load/Shared`` they may find in the store.
     ///   - isShareable: see ``JoinableLoads/leave(_:_:isShareable:)``.
-    func end(_ result: Result<FetchResponse, FetchError>, isShareable: Bool?) {
+    func end(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
         guard isEnding(), let joinKey else { return }
         // First: a request that comes now must find the store or ask again.
         joinable.leave(joinKey, load, isShareable: isShareable)
         load.letGoOfResponse()
-        load.arrive(result.map { Load.Arrival(response: $0, shared: nil) })
+        load.arrive(result)
     }
 
     private func isEnding() -> Bool {

@@ -3,26 +3,19 @@ import HTTPTypes
 import Larder
 import Locks
 
-/// A request on its way by ``Relay``. On one event loop only.
-// SAFETY: what changes is touched on the event loop that `send` is called on, where the transport reports, too.
-package final class RelayedRequest: @unchecked Sendable {
-    /// What comes; all but interim responses end it.
-    package enum Event: Sendable {
-        case informational(HTTPResponse)
-        case response(FetchResponse)
-        case failure(FetchError)
-        /// It is to be loaded.
-        case load(RelayedLoad)
-    }
-
+/// A request on its way to the origin by ``Relay``. On one event loop only.
+// SAFETY: what changes is touched on the event loop that `start` is called on, where the transport reports, too.
+package final class RelayedRequest: RelayedWork, @unchecked Sendable {
     private let relay: Relay
     private let route: RelayRoute
     private let permit: HostLimiter.Permit
     private let load: RelayedLoad
     private let request: HTTPRequest
     private var exchange: (any RelayedExchange)?
-    private var receive: (@Sendable (Event) -> Void)?
+    private var receive: (@Sendable (RelayedEvent) -> Void)?
     private var lastAnswer = 0
+    /// As it goes out, with ``host`` and `Via`, without fields of the connection.
+    package var head: [UInt8] = []
 
     init(
         _ relay: Relay, _ route: RelayRoute, _ permit: HostLimiter.Permit, _ load: RelayedLoad, _ request: HTTPRequest
@@ -37,17 +30,14 @@ package final class RelayedRequest: @unchecked Sendable {
     /// The value of `Host` that the origin gets.
     package var host: String { route.host }
 
-    /// Sends it; once.
-    /// - Parameters:
-    ///   - head: as it goes out, with ``host`` and `Via`, without fields of the connection.
-    ///   - receive: called on the event loop, perhaps before this returns; not after ``cancel()``.
-    package func send(_ head: [UInt8], _ receive: @escaping @Sendable (Event) -> Void) {
+    /// Sends it.
+    package func start(_ execute: Executing, _ receive: @escaping @Sendable (RelayedEvent) -> Void) {
         self.receive = receive
         lastAnswer = relay.failures.lastAnswer
         load.load.markSent(at: relay.context.now)
         let timeouts = relay.context.configuration.timeouts
         guard let exchange = relay.transport.relay(head, to: route, timeouts, { self.take($0) }) else {
-            return end(.load(unsent()))
+            return end(.load(unstarted()))
         }
         relay.count.add(1, ordering: .relaxed)
         guard self.receive != nil else { return }
@@ -58,13 +48,11 @@ package final class RelayedRequest: @unchecked Sendable {
         }
     }
 
-    /// The load, instead of ``send(_:_:)``.
-    package func unsent() -> RelayedLoad {
+    package func unstarted() -> BegunLoad {
         permit.release()
-        return load
+        return .led(load)
     }
 
-    /// The client wants nothing more of it.
     package func cancel() {
         receive = nil
         exchange?.cancel()
@@ -95,7 +83,7 @@ package final class RelayedRequest: @unchecked Sendable {
         }
     }
 
-    private func end(_ event: Event) {
+    private func end(_ event: RelayedEvent) {
         let receive = receive
         self.receive = nil
         exchange = nil
@@ -110,12 +98,15 @@ package final class RelayedRequest: @unchecked Sendable {
             received.head, for: forwarded, requestTime: load.load.sentTime ?? now, now: now)
         switch verdict {
         case .pass(let isShareable):
-            answer(received.head, self.body(body), forwarded, stored: nil, isShareable: isShareable, now: now)
+            answer(received.head, self.body(body), forwarded, shared: nil, isShareable: isShareable, now: now)
         case .store(let new):
-            // Who waits for it has it from a load, where the store fails, too.
-            if let whole = body.whole, !load.isAwaited, relay.changes.storeAtOnce(new, whole, for: load) {
-                answer(received.head, self.body(body), forwarded, stored: new.policy, isShareable: true, now: now)
+            if let whole = body.whole, relay.changes.storeAtOnce(new, whole, for: load) {
+                let shared = Load.Shared(
+                    new: new, contentRange: nil, content: .whole(whole), forwardedRequest: forwarded,
+                    originStatus: received.head.status.code)
+                answer(received.head, self.body(body), forwarded, shared: shared, isShareable: true, now: now)
             } else {
+                // Who waits for it has it from a load, where the store fails, too.
                 goOn(received.head, body)
             }
         case .load: goOn(received.head, body)
@@ -125,16 +116,17 @@ package final class RelayedRequest: @unchecked Sendable {
     /// A load continues it.
     private func goOn(_ head: HTTPResponse, _ body: TransportBody) {
         load.hold(TransportResponse(head: head, body: body))
-        end(.load(load))
+        end(.load(.led(load)))
     }
 
+    /// - Parameter shared: what was stored of it, for others.
     private func answer(
-        _ head: HTTPResponse, _ body: ResponseBody, _ forwarded: ForwardedRequest, stored: StoredPolicy?,
+        _ head: HTTPResponse, _ body: ResponseBody, _ forwarded: ForwardedRequest, shared: Load.Shared?,
         isShareable: Bool?, now: Instant
     ) {
-        var response = relay.builder.received(head, forwarded, stored: stored, now: now)
-        load.end(.success(response), isShareable: isShareable)
-        if stored != nil, load.joinKey == nil { relay.joinable.clearPass(load.primary) }
+        var response = relay.builder.received(head, forwarded, stored: shared?.new.policy, now: now)
+        load.end(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
+        if shared != nil, load.joinKey == nil { relay.joinable.clearPass(load.primary) }
         response.body = body
         end(.response(response))
     }
@@ -152,7 +144,7 @@ package final class RelayedRequest: @unchecked Sendable {
     private func failed(_ error: TransportError) {
         permit.release()
         if error.lostKeptConnection || !error.mayHaveBeenSeen || relay.origin.repeats(error) {
-            return end(.load(load))
+            return end(.load(.led(load)))
         }
         let failure = FetchError(error, request.url)
         relay.failures.failed(

@@ -34,10 +34,10 @@ final class Delivery: @unchecked Sendable {
     private let executor: LoopExecutor
     private weak var sink: (any DeliverySink)?
     private var task: Task<Void, Never>?
-    /// A request on its way to an origin without a task, and what is done where it does not get there.
-    private var relayed: RelayedRequest?
+    /// What brings an answer without a task, and what is done where it does not.
+    private var relayed: (any RelayedWork)?
     private var isStarting = false
-    private var otherwise: ((RelayedLoad) -> Void)?
+    private var otherwise: ((BegunLoad) -> Void)?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
     /// Content arrives from an origin.
@@ -71,12 +71,14 @@ final class Delivery: @unchecked Sendable {
 
     /// Lets an origin answer without a task, up to content that did not come with its head.
     /// - Parameter otherwise: called if the service has to answer.
-    func relay(_ relay: ServiceRelay, otherwise: @escaping (RelayedLoad) -> Void) {
+    func relay(_ relay: ServiceRelay, otherwise: @escaping (BegunLoad) -> Void) {
         eventLoop.assertInEventLoop()
-        relayed = relay.request
+        relayed = relay.work
         self.otherwise = otherwise
         isStarting = true
-        relay.request.send(relay.head) { event in
+        relay.work.start { [eventLoop] in
+            eventLoop.execute($0)
+        } _: { event in
             // Not within the call that reads requests: answers to earlier ones may not have left.
             if self.isStarting { return self.eventLoop.execute { self.take(event, relay) } }
             self.take(event, relay)
@@ -84,7 +86,7 @@ final class Delivery: @unchecked Sendable {
         isStarting = false
     }
 
-    private func take(_ event: RelayedRequest.Event, _ relay: ServiceRelay) {
+    private func take(_ event: RelayedEvent, _ relay: ServiceRelay) {
         switch event {
         case .informational(let head): sink?.deliver(informational: head)
         case .response(let response): deliver(ServiceAnswer(response))

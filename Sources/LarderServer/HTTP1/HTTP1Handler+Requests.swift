@@ -5,9 +5,9 @@ import NIOCore
 /// What is done about a request.
 extension HTTP1Handler {
     /// - Parameters:
-    ///   - begun: the load that a relay began.
+    ///   - begun: what was begun without a task.
     ///   - start: when the request came; nil: now.
-    func accept(_ head: RequestHead, _ begun: RelayedLoad? = nil, since start: NIODeadline? = nil) {
+    func accept(_ head: RequestHead, _ begun: BegunLoad? = nil, since start: NIODeadline? = nil) {
         let limits = worker.core.configuration.limits
         let hasContent = head.framing != .none
         let content =
@@ -44,11 +44,11 @@ extension HTTP1Handler {
     func relay(_ relay: ServiceRelay, _ head: [UInt8]) {
         guard worker.core.memory.admitsRequest(),
             let place = worker.core.place(for: output.context?.remoteAddress, isLoopback: isLoopback)
-        else { return acceptNow(head, relay.request.unsent()) }
+        else { return acceptNow(head, relay.work.unstarted()) }
         responder.relay(relay, place: place) { [weak self] in self?.acceptAgain(head, $0) }
     }
 
-    private func acceptAgain(_ bytes: [UInt8], _ begun: RelayedLoad) {
+    private func acceptAgain(_ bytes: [UInt8], _ begun: BegunLoad) {
         guard phase == .exchange, output.context != nil else { return }
         output.begin()
         acceptNow(bytes, begun)
@@ -56,7 +56,7 @@ extension HTTP1Handler {
     }
 
     /// In the call that reads requests, or one that has begun the output.
-    private func acceptNow(_ bytes: [UInt8], _ begun: RelayedLoad) {
+    private func acceptNow(_ bytes: [UInt8], _ begun: BegunLoad) {
         let head = bytes.withUnsafeBytes { bytes in
             Result { () throws(WireError) in
                 try worker.view.parse(bytes, limits: worker.core.headLimits)

@@ -35,8 +35,8 @@ final class HTTP2Stream {
     /// Whether content belongs to the request.
     private var hasContent = false
     private var intake = HTTP2Intake()
-    /// The load that a relay began.
-    private var begun: RelayedLoad?
+    /// What was begun without a task.
+    private var begun: BegunLoad?
     /// What the head says of the length of the content, in bytes.
     private var announced: Int64?
     /// How fast the client takes what is sent, as far as its window for this stream tells.
@@ -75,13 +75,13 @@ final class HTTP2Stream {
         content.finish()
         guard worker.core.memory.admitsRequest(),
             let place = worker.core.place(for: connection.remoteAddress, isLoopback: connection.isLoopback)
-        else { return decideAgain(fields, relay.request.unsent(), since: record.start) }
+        else { return decideAgain(fields, relay.work.unstarted(), since: record.start) }
         responder.begin(record, method: .get)
         responder.relay(relay, place: place) { [weak self] in self?.decideAgain(fields, $0, since: record.start) }
     }
 
     private func decideAgain(
-        _ fields: HPACKHeaders, _ begun: RelayedLoad, since start: NIODeadline
+        _ fields: HPACKHeaders, _ begun: BegunLoad, since start: NIODeadline
     ) {
         guard !responder.isOver else { return }
         // It was read before, and asks for nothing unusual.

@@ -50,8 +50,8 @@ package struct ServiceRequest: Sendable {
     /// Whether the target was a whole URL, as clients send it to proxies. HTTP/2 has no other form.
     package var isAbsolute: Bool
     package var isHTTP2: Bool
-    /// The load that a relay began, to be continued.
-    package var begun: RelayedLoad?
+    /// What was begun without a task, to be continued.
+    package var begun: BegunLoad?
 }
 
 /// What a service does about a request.

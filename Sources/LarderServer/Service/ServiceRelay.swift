@@ -1,20 +1,14 @@
 import HTTPWire
 import LarderHTTP
 
-/// A request that goes to an origin without a task. On one event loop only.
+/// A request that goes to an origin, or waits for another that did, without a task. On one event loop only.
 package struct ServiceRelay: Sendable {
-    /// Sends the request, and hears of the response.
-    let request: RelayedRequest
-    /// The request as it goes out.
-    let head: [UInt8]
+    let work: any RelayedWork
     /// What the client gets where no response comes.
     let failure: @Sendable (FetchError) -> ServiceAnswer
 
-    package init(
-        _ request: RelayedRequest, head: [UInt8], failure: @escaping @Sendable (FetchError) -> ServiceAnswer
-    ) {
-        self.request = request
-        self.head = head
+    package init(_ work: any RelayedWork, failure: @escaping @Sendable (FetchError) -> ServiceAnswer) {
+        self.work = work
         self.failure = failure
     }
 }
