@@ -2,11 +2,11 @@ import LarderHTTP
 
 extension RoutedTransport: RelayingTransport {
     package func route(scheme: String, authority: String) -> RelayRoute? {
-        guard let inner = inner as? any RelayingTransport else { return nil }
+        guard let relaying else { return nil }
         guard let origin = routes.origin(for: authority) else {
-            return inner.route(scheme: scheme, authority: authority)
+            return relaying.route(scheme: scheme, authority: authority)
         }
-        var route = inner.route(scheme: origin.scheme, authority: origin.authority)
+        var route = relaying.route(scheme: origin.scheme, authority: origin.authority)
         if routes.passesHost { route?.host = authority }
         return route
     }
@@ -15,6 +15,6 @@ extension RoutedTransport: RelayingTransport {
         _ head: [UInt8], to route: RelayRoute, _ timeouts: Timeouts,
         _ receive: @escaping @Sendable (RelayEvent) -> Void
     ) -> (any RelayedExchange)? {
-        (inner as? any RelayingTransport)?.relay(head, to: route, timeouts, receive)
+        relaying?.relay(head, to: route, timeouts, receive)
     }
 }

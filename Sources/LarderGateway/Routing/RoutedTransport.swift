@@ -8,6 +8,8 @@ import LarderHTTP
 public struct RoutedTransport: Transport {
     let routes: Routes
     let inner: any Transport
+    /// The inner transport, where it can relay.
+    let relaying: (any RelayingTransport)?
 
     /// Puts routes before a transport.
     ///
@@ -17,6 +19,7 @@ public struct RoutedTransport: Transport {
     public init(_ routes: Routes, over inner: any Transport) {
         self.routes = routes
         self.inner = inner
+        relaying = inner as? any RelayingTransport
     }
 
     /// Sends a request to the origin that its host is routed to.

@@ -43,7 +43,7 @@ extension HTTP1Handler {
     /// - Parameter head: that of the request.
     func relay(_ relay: ServiceRelay, _ head: [UInt8]) {
         guard worker.core.memory.admitsRequest(),
-            let place = worker.core.place(for: output.context?.remoteAddress, isLoopback: isLoopback)
+            let place = worker.core.place(for: remoteAddress, isLoopback: isLoopback)
         else { return acceptNow(head, relay.work.unstarted()) }
         responder.relay(relay, place: place) { [weak self] in self?.acceptAgain(head, $0) }
     }
@@ -73,8 +73,7 @@ extension HTTP1Handler {
     private func forward(
         _ length: Int64?, _ content: RequestContent?, _ begin: (RequestBody?, ClientTable.Place) -> Void
     ) {
-        let address = output.context?.remoteAddress
-        guard let place = worker.core.place(for: address, isLoopback: isLoopback) else {
+        guard let place = worker.core.place(for: remoteAddress, isLoopback: isLoopback) else {
             return responder.write(OwnAnswer.tooManyRequests)
         }
         var body: RequestBody?

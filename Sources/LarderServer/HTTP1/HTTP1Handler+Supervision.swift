@@ -2,7 +2,8 @@ import NIOCore
 
 /// Limits in time, and the gateway's end.
 extension HTTP1Handler: SupervisedConnection {
-    var remoteAddress: SocketAddress? { output.context?.remoteAddress }
+    /// The channel knows it; the context asks the system.
+    var remoteAddress: SocketAddress? { output.context?.channel.remoteAddress }
 
     func footprint(progress: Int64) -> Int {
         heldBytes + output.lentBytes + responder.loadBytes(isMoving: progress > 0)

@@ -66,8 +66,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
 
     private func begin(_ context: ChannelHandlerContext) {
         guard client == "-" else { return }
-        client = context.remoteAddress?.ipAddress ?? "local"
-        isLoopback = context.remoteAddress?.isLoopback ?? false
+        client = context.channel.remoteAddress?.ipAddress ?? "local"
+        isLoopback = context.channel.remoteAddress?.isLoopback ?? false
         worker.add(self)
         if worker.isDraining { close() }
     }

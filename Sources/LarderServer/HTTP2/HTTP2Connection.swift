@@ -68,8 +68,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         // Added when the handshake is over, on a connection that is active.
         output.attach(context)
-        client = context.remoteAddress?.ipAddress ?? "local"
-        isLoopback = context.remoteAddress?.isLoopback ?? false
+        client = context.channel.remoteAddress?.ipAddress ?? "local"
+        isLoopback = context.channel.remoteAddress?.isLoopback ?? false
         worker.add(self)
         let limits = worker.core.configuration.limits
         output.write {

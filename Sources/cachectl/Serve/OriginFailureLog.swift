@@ -7,12 +7,14 @@ import Locks
 /// Logs the same failure once a minute, with its number of occurrences.
 struct OriginFailureLog: Transport {
     private let inner: any Transport
+    private let relaying: (any RelayingTransport)?
     private let logger: Logger
     private let failures = Failures()
 
     /// Wraps the transport that opens connections.
     init(over inner: any Transport, _ logger: Logger) {
         self.inner = inner
+        relaying = inner as? any RelayingTransport
         self.logger = logger
     }
 
@@ -84,14 +86,14 @@ struct OriginFailureLog: Transport {
 
 extension OriginFailureLog: RelayingTransport {
     func route(scheme: String, authority: String) -> RelayRoute? {
-        (inner as? any RelayingTransport)?.route(scheme: scheme, authority: authority)
+        relaying?.route(scheme: scheme, authority: authority)
     }
 
     func relay(
         _ head: [UInt8], to route: RelayRoute, _ timeouts: Timeouts,
         _ receive: @escaping @Sendable (RelayEvent) -> Void
     ) -> (any RelayedExchange)? {
-        (inner as? any RelayingTransport)?.relay(head, to: route, timeouts) { event in
+        relaying?.relay(head, to: route, timeouts) { event in
             switch event {
             case .informational: receive(event)
             case .response(let response): receive(.response(watched(response)))
