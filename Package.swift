@@ -350,7 +350,7 @@ let package = Package(
             name: "LarderNIOTransportTests",
             dependencies: [
                 "HTTPWire", "LarderHTTP", "LarderNIOTransport", "Locks", "TestOrigin", "TestSupport", .httpTypes,
-                .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
+                .nioCore, .nioEmbedded, .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
             ]
         ),
         .testTarget(

@@ -18,8 +18,8 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
 
     let loop: any EventLoop
     private let endpoint: NIOTransport.Endpoint
-    /// Ends when the connection is established, TLS included.
-    private let opening: ConnectionOpening
+    /// Ends when the connection is established, TLS included. The channel holds it; its outcome leads back here.
+    private weak var opening: ConnectionOpening?
     private let isSecured: Bool
     private let pool: ConnectionPool
     private let idleTimeout: Duration
@@ -89,8 +89,11 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     }
 
     private func becomeReady(_ error: (any Error)? = nil) {
-        if let error { return opening.fail(error) }
-        if let connection { opening.succeed(.connection(connection)) }
+        if let error {
+            opening?.fail(error)
+        } else if let connection {
+            opening?.succeed(.connection(connection))
+        }
     }
 
     private func close() { context?.close(promise: nil) }

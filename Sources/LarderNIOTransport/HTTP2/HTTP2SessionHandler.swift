@@ -14,7 +14,8 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     private static let usualStreams = 256
 
     private let endpoint: NIOTransport.Endpoint
-    private let opening: ConnectionOpening
+    /// The channel holds it; its outcome leads back here.
+    private weak var opening: ConnectionOpening?
     private let multiplexer: NIOHTTP2Handler.StreamMultiplexer
     private let pool: ConnectionPool
     private let idleTimeout: Duration
@@ -67,7 +68,7 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         fault = fault ?? error
-        opening.fail(error)
+        opening?.fail(error)
         leave()
         context.close(promise: nil)
     }
@@ -75,7 +76,7 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     func channelInactive(context: ChannelHandlerContext) {
         timer.cancel()
         leave()
-        opening.fail(ChannelError.eof)
+        opening?.fail(ChannelError.eof)
         session = nil
         context.fireChannelInactive()
     }
@@ -90,7 +91,7 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
         let session = HTTP2Session(channel, self, endpoint, limit: min(given ?? Self.usualStreams, Self.usualStreams))
         self.session = session
         timer.set(TimeAmount(max(idleTimeout, .seconds(1))))
-        opening.succeed(.session(session))
+        opening?.succeed(.session(session))
     }
 
     /// Whether the server said that it did not process a stream.
