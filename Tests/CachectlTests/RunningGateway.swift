@@ -49,9 +49,11 @@ final class RunningGateway {
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
     /// Waits until it says so on standard error.
-    func waitUntilItSays(_ text: String) async throws {
-        try await waitWhile { process.isRunning && !errors.contains(text) }
-        #expect(errors.contains(text), "\(errors)")
+    /// - Parameter count: how often.
+    func waitUntilItSays(_ text: String, count: Int = 1) async throws {
+        func isMissing() -> Bool { errors.ranges(of: text).count < count }
+        try await waitWhile { process.isRunning && isMissing() }
+        #expect(!isMissing(), "\(errors)")
     }
 
     /// Waits for the end; returns the exit status.

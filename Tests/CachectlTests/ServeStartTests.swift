@@ -62,6 +62,8 @@ struct ServeStartTests {
         let missing = try await CommandRun.cachectl(["serve", "--check", "--config", file] + tls)
         #expect(missing.status == 66 && missing.errors.contains("cannot open '\(nowhere)'"))
         #expect(try await check().status == 64)
+        let twice = try await check("--config", file, "--admin", taken)
+        #expect(twice.status == 64 && twice.errors.contains("is that of --listen"), "\(twice.errors)")
         _ = try place.file("settings", Array(#"{"orgin": "http://127.0.0.1:1"}"#.utf8))
         #expect(try await check("--config", file).status == 65)
         #expect(!FileManager.default.fileExists(atPath: place.store))

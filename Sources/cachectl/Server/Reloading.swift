@@ -18,6 +18,8 @@ struct Reloading {
     private let store: @Sendable () -> Store?
     private let levels: LogLevels
     private var source: Source?
+    /// The settings file as it was at the start: of most settings that is what the server runs with.
+    private let started: SettingsFile?
     private var seen = (log: 0, file: 0)
 
     /// The settings file as it was last read.
@@ -36,6 +38,7 @@ struct Reloading {
         self.store = store
         self.levels = levels
         self.source = source
+        started = source?.file
     }
 
     /// Installs the handlers. Call it before the store is opened: until then, SIGHUP ends the program.
@@ -58,11 +61,11 @@ struct Reloading {
         guard now != seen else { return }
         let isReload = now.file != seen.file
         seen = now
-        attempt("access log reopened") { try server.reopenAccessLog() }
+        attempt("access log reopened", orElse: "the access log stays in the old file") { try server.reopenAccessLog() }
         guard isReload else { return }
-        attempt("certificate reloaded") { try server.reloadCertificate() }
+        attempt("certificate reloaded", orElse: "the certificate stays as it was") { try server.reloadCertificate() }
         guard let old = source else { return }
-        attempt("settings reloaded") {
+        attempt("settings reloaded", orElse: "the settings stay as they were") {
             let new = try SettingsFile(old.path)
             try apply(new, after: old)
             source?.file = new
@@ -71,13 +74,11 @@ struct Reloading {
     }
 
     private func apply(_ new: SettingsFile, after old: Source) throws {
-        var changes = old.file.changes(to: new)
-        changes.removeAll { old.fixed.contains($0) }
+        let changes = old.file.changes(to: new).filter { !old.fixed.contains($0) }
         if changes.contains("logLevel") {
             let new = try new.settings(named: "logLevel")?.server.logLevel
             (new ?? .standard).apply(to: levels)
             Output.note("the log levels are now those of the settings")
-            changes.removeAll { $0 == "logLevel" }
         }
         if changes.contains("budget"), let store = store() {
             if let bytes = try new.budget() {
@@ -87,18 +88,20 @@ struct Reloading {
                 let bytes = try store.budget().bytes
                 Output.note("the settings have no budget any more: it stays \(Render.size(bytes))")
             }
-            changes.removeAll { $0 == "budget" }
         }
-        if !changes.isEmpty { Output.note("restart to apply the changes to: \(changes.joined(separator: ", "))") }
+        let due = started?.changes(to: new).filter { !old.fixed.contains($0) && !Self.immediate.contains($0) } ?? []
+        if !due.isEmpty { Output.note("restart to apply the changes to: \(due.joined(separator: ", "))") }
     }
 
-    private func attempt(_ text: String, _ body: () throws -> Bool) {
+    private static let immediate: Set = ["budget", "logLevel"]
+
+    private func attempt(_ text: String, orElse kept: String, _ body: () throws -> Bool) {
         do {
             if try body() { Output.note(text) }
-        } catch let error as GatewayError {
-            Output.complain("cachectl: \(error.message)\n")
         } catch {
-            Output.complain(ErrorReport(error).text)
+            let message = (error as? GatewayError).map { "cachectl: \($0.message)\n" } ?? ErrorReport(error).text
+            Output.complain(message)
+            Output.note(kept)
         }
     }
 }

@@ -107,6 +107,7 @@ struct ServerSettings: ParsableArguments {
             connections.adminPort = admin.port
         }
         connections.tls = try tls(beside: listen.host, http2: http2, hasOtherTLS: hasOtherTLS)
+        try Self.checkPorts([("--listen", listen), ("--tls-listen", tlsListen), ("--admin", admin)])
         if accessLog == nil, logFormat != nil { throw ValidationError("--log-format needs --access-log.") }
         connections.accessLog = accessLog.map {
             AccessLogConfiguration(format: logFormat?.format ?? .common, path: $0 == "-" ? nil : $0)
@@ -114,6 +115,16 @@ struct ServerSettings: ParsableArguments {
         connections.eventLoops = threads
         connections.limits.connections = maxConnections ?? connections.limits.connections
         connections.limits.memoryBytes = memory.map { Int(clamping: $0.bytes) } ?? connections.limits.memoryBytes
+    }
+
+    /// No two servers open the same port. 0 is one that is free.
+    private static func checkPorts(_ addresses: [(flag: String, address: AddressArgument?)]) throws {
+        let given = addresses.compactMap { entry in entry.address.map { (entry.flag, $0) } }.filter { $0.1.port != 0 }
+        for (index, (flag, address)) in given.enumerated() {
+            for (other, before) in given[..<index] where before.port == address.port && before.host == address.host {
+                throw ValidationError("\(flag): the port \(address.port) is that of \(other).")
+            }
+        }
     }
 
     private func tls(beside host: String, http2: Bool?, hasOtherTLS: Bool) throws -> GatewayTLS? {
