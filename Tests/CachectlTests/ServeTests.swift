@@ -223,6 +223,23 @@ struct ServeTests {
         }
     }
 
+    /// Nearly all of its body is there, so it continues when its client is cut off; but not for longer than the drain.
+    @Test func aLoadThatHangsDoesNotKeepTheGateway() async throws {
+        try await withOrigin { origin, place in
+            let gate = Gate()
+            let (most, rest) = (String(repeating: "m", count: 1_000), String(repeating: "r", count: 100))
+            origin.script("/most", .ok(most).then(gate).then(rest).header("Cache-Control", "max-age=60"))
+            let gateway = try await RunningGateway(
+                place, "--origin", origin.url, "--drain", "100ms", "--read-timeout", "10m")
+            let client = try CommandRun.start(["fetch", gateway.address + "/most", "--store", try Workplace().store])
+            await gate.arrival()
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+            gate.open()
+            await client.exit()
+        }
+    }
+
     @Test func usr1OpensTheAccessLogAgain() async throws {
         try await withOrigin { origin, place in
             let log = place.path.appending("access.log").string

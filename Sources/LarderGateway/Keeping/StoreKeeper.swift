@@ -4,7 +4,16 @@ import LarderServer
 import Logging
 import SystemPackage
 
-extension HTTPCache: StoreUser {}
+extension HTTPCache: StoreUser {
+    package func drain(upTo limit: Duration) async {
+        let end = Task {
+            try await Task.sleep(for: limit)
+            cancelAll()
+        }
+        await drain()
+        end.cancel()
+    }
+}
 
 /// Keeps the store of a gateway usable: looks at it every so often, tells what is wrong with it, and opens it again
 /// where that helps.

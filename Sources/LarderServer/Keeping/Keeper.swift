@@ -9,13 +9,13 @@ import SystemPackage
 package protocol StoreUser: Sendable {
     var health: StoreHealth { get }
 
-    /// Waits for what it does in the background.
-    func drain() async
+    /// Waits for what it does in the background. What is not over within the limit is given up.
+    func drain(upTo limit: Duration) async
 }
 
 extension StoreHealth: StoreUser {
     package var health: StoreHealth { self }
-    package func drain() async {}
+    package func drain(upTo limit: Duration) async {}
 }
 
 private let keeperQueue = DispatchQueue(label: "larder.gateway.store")

@@ -106,12 +106,14 @@ struct ServerProgram: Sendable {
         let drain = settings.drain ?? .seconds(10)
         Output.note(
             "draining: waiting up to \(Render.elapsed(drain)) for requests in progress; another signal exits now")
+        let start = ContinuousClock.now
         await Task {
             watching.cancel()
             await watching.value
             await server.stop(drain: drain)
         }.value
-        await keeper.user?.drain()
+        // Loads that continue without a client have what is left of the time.
+        await Task { await keeper.user?.drain(upTo: max(.zero, drain - (.now - start))) }.value
         await server.closeOrigins()
         try keeper.close()
     }
