@@ -140,6 +140,47 @@ struct RelayedFollowerTests {
         }
     }
 
+    /// The one that is at the origin may be on another event loop.
+    @Test func followersMayBeOnAnotherEventLoop() async throws {
+        let gate = Gate()
+        let origin = try await TestOrigin.start(Self.responder(Self.fresh("held"), gate))
+        let transport = NIOTransport.patient
+        try await withGateway(transport: transport) {
+            $0.routes.otherwise = try OriginServer(origin.url)
+            $0.eventLoops = 2
+        } _: { setting in
+            var clients: [RawClient] = []
+            for _ in 0..<6 { clients.append(try await setting.connect()) }
+            _ = try await clients[0].exchange(get("/begin"))
+            try await clients[0].send(get("/held"))
+            await gate.arrival()
+            try await waitWhile { setting.cache.relayedCount < 1 }
+            for client in clients[1...] { try await client.send(get("/held")) }
+            try await waitForFollowers(5, setting)
+            gate.open()
+            for client in clients {
+                try await #expect(client.response().text == "held")
+                try await client.close()
+            }
+            #expect(origin.requests(for: "/held").count == 1)
+        }
+        await transport.close()
+        await origin.stop()
+    }
+
+    /// A response for other requests goes to those only.
+    @Test func aResponseForOtherFieldsIsNotShared() async throws {
+        try await held(Self.answers["variant"]!, clients: 3) { setting, origin, clients, gate in
+            try await clients[1].send(get("/held", "Accept: c/d"))
+            try await clients[2].send(get("/held", "Accept: a/b"))
+            try await waitForFollowers(2, setting)
+            gate.open()
+            let texts = ["variant", "own", "variant"]
+            for (client, text) in zip(clients, texts) { try await #expect(client.response().text == text) }
+            #expect(origin.requests(for: "/held").count == 2)
+        }
+    }
+
     /// One that leaves is no longer waited for, and leaves the others alone.
     @Test func aFollowerMayLeave() async throws {
         try await held(clients: 3) { setting, origin, clients, gate in

@@ -63,7 +63,7 @@ final class CacheService: HTTPService {
         do throws(FetchError) {
             switch try cache.answer(request, hasContent: asked.hasContent) {
             case .response(let response): return .answer(ServiceAnswer(StoredCoding.answer(response, to: request)))
-            case .load(let pending): return .later(load(pending, request, continuing: asked.begun))
+            case .load(let pending): return .later(load(pending, request, continuing: asked.begun?.load))
             }
         } catch {
             return .own(Self.answer(to: error))

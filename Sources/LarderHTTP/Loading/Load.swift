@@ -4,50 +4,7 @@ import Locks
 
 /// One request on its way, and those who wait for it.
 final class Load: Sendable {
-    /// What the head of the answer brought.
-    struct Arrival: Sendable {
-        /// For the first caller.
-        var response: FetchResponse
-        /// For the others; nil when each has to ask for itself.
-        var shared: Shared?
-    }
-
-    /// A response that others may have while its body arrives.
-    struct Shared: Sendable {
-        let new: NewResponse
-        /// Of a 206.
-        let contentRange: String?
-        let content: SharedContent
-        let forwardedRequest: ForwardedRequest
-        let originStatus: Int
-    }
-
-    /// The content of a response that others may have.
-    enum SharedContent: Sendable {
-        case arriving(Spool)
-        case whole([UInt8])
-
-        /// The exact length, where it is known.
-        var length: Int64? {
-            switch self {
-            case .arriving(let spool): spool.length
-            case .whole(let bytes): Int64(bytes.count)
-            }
-        }
-
-        /// The bytes of a range, or all; nil where they are not there any more.
-        func body(_ range: Range<Int64>? = nil) -> ResponseBody? {
-            switch self {
-            case .arriving(let spool):
-                guard let reader = spool.makeReader(range) else { return nil }
-                return ResponseBody(length: range.map { Int64($0.count) } ?? length) { try await reader.next() }
-            case .whole(let bytes):
-                let part = range.map { Array(bytes[Int($0.lowerBound)..<Int($0.upperBound)]) } ?? bytes
-                return part.isEmpty ? .empty : ResponseBody([.bytes(part)])
-            }
-        }
-    }
-
+    /// Gets what came, on any thread.
     typealias Waiter = @Sendable (Result<Arrival, FetchError>) -> Void
 
     private struct State {
@@ -153,7 +110,7 @@ final class Load: Sendable {
     }
 
     /// Waits for the head without a task.
-    /// - Parameter waiter: called once, on any thread, perhaps before this returns; not after ``leave(_:)``.
+    /// - Parameter waiter: called once, on any thread, perhaps before this returns, or while ``leave(_:)`` is called.
     /// - Returns: what it leaves by.
     func join(_ waiter: @escaping Waiter) -> Int {
         let (id, result) = state.withLock { state in

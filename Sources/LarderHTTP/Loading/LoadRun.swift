@@ -250,7 +250,7 @@ struct LoadRun: Sendable {
                 shared = Load.Shared(
                     new: storing.new, contentRange: received.head.headerFields[.contentRange],
                     content: .arriving(spool),
-                    forwardedRequest: forwardedRequest, originStatus: code)
+                    originStatus: code)
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }

@@ -107,8 +107,8 @@ final class Loader: Sendable {
             return response
         }
         let load = Load(url: pending.request.url, generation: pending.generation)
-        if case .followed(let followed)? = pending.begun {
-            return try await join(followed.leading, load, pending, isLater: false, onInformational)
+        if case .followed(let followed)? = pending.begun, let leading = followed.take() {
+            return try await join(leading, load, pending, isLater: false, onInformational)
         }
         let pending = sliced(pending)
         guard let (key, isLater) = collapsingKey(pending, body: body) else {

@@ -51,11 +51,12 @@ final class Relay: Sendable {
         storesAtOnce = configuration.storagePolicy != .memoryOnly && changes.store.isRelaxed
     }
 
-    /// How a request may go this way; nil for one that has to be loaded.
+    /// What is done about a request on this way; nil for one that has to be loaded.
     /// - Parameters:
     ///   - key: one under which nothing is stored.
     ///   - request: the target, without fields.
-    func way(_ key: Key, _ request: () -> HTTPRequest) -> RelayedWay? {
+    ///   - head: of the request as it goes out, with that value of `Host`.
+    func work(_ key: Key, _ request: () -> HTTPRequest, head: (_ host: String) -> [UInt8]) -> (any RelayedWork)? {
         guard context.live.withLock({ $0.respectsCacheControl }) else { return nil }
         let primary = String(decoding: key.bytes, as: UTF8.self)
         // What is to be stored may be on its way to another process.
@@ -65,20 +66,26 @@ final class Relay: Sendable {
         let request = request()
         guard let route = route(for: request), !lookup.mayFindElsewhere(scope), !failures.isRemembered(route.endpoint)
         else { return nil }
-        let load = Load(url: primary, generation: changes.generations.current(primary))
+        let generation = changes.generations.current(primary)
+        let collapses = context.configuration.collapsesRequests
+        if collapses, let leading = joinable.leading(primary, generation: generation) {
+            return RelayedFollower(of: leading, builder, request)
+        }
+        guard let permit = origin.placeAtOnce(route.endpoint) else { return nil }
+        let load = Load(url: primary, generation: generation)
         var joinKey: String?
-        if context.configuration.collapsesRequests {
+        if collapses {
             switch joinable.enter(primary, load) {
             case .lead: joinKey = primary
             case .alone: break
-            case .join(let leading): return .follow(RelayedFollower(of: leading, builder, request))
+            // It came since.
+            case .join(let leading): return RelayedFollower(of: leading, builder, request)
             case .leadAfter: return nil
             }
         }
         let relayed = RelayedLoad(
             load, primary: primary, joinKey: joinKey, searchGeneration: scope.generation, joinable, active)
-        guard let permit = origin.placeAtOnce(route.endpoint) else { return nil }
-        return .ask(RelayedRequest(self, route, permit, relayed, request))
+        return RelayedRequest(self, route, permit, relayed, request, head: head(route.host))
     }
 
     private func route(for request: HTTPRequest) -> RelayRoute? {
@@ -126,8 +133,12 @@ extension HTTPCache {
     ///   - key: one under which ``withPlainHit(_:_:_:values:_:)`` found nothing.
     ///   - request: the target. Its fields have no condition, no range, no `Cache-Control` and no credentials, and are
     ///     not needed here.
-    package func relayedWay(_ key: Key, _ request: @autoclosure () -> HTTPRequest) -> RelayedWay? {
-        isOffline ? nil : relay?.way(key, request)
+    ///   - head: the request as it goes out, with that value of `Host`, and with `Via`, without fields of the
+    ///     connection.
+    package func relayedWork(
+        _ key: Key, _ request: @autoclosure () -> HTTPRequest, head: (_ host: String) -> [UInt8]
+    ) -> (any RelayedWork)? {
+        isOffline ? nil : relay?.work(key, request, head: head)
     }
 
     /// Requests that were sent without a load so far.

@@ -26,7 +26,7 @@ package final class RelayedFollower: RelayedWork, @unchecked Sendable {
         id = leading.join { result in execute { self.take(result) } }
     }
 
-    package func unstarted() -> BegunLoad { .followed(FollowedLoad(leading: leading)) }
+    package func unstarted() -> BegunLoad { .followed(FollowedLoad(leading)) }
 
     package func cancel() {
         receive = nil

@@ -14,21 +14,20 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
     private var exchange: (any RelayedExchange)?
     private var receive: (@Sendable (RelayedEvent) -> Void)?
     private var lastAnswer = 0
-    /// As it goes out, with ``host`` and `Via`, without fields of the connection.
-    package var head: [UInt8] = []
+    private let head: [UInt8]
 
+    /// - Parameter head: the request as it goes out, with `Host` and `Via`, without fields of the connection.
     init(
-        _ relay: Relay, _ route: RelayRoute, _ permit: HostLimiter.Permit, _ load: RelayedLoad, _ request: HTTPRequest
+        _ relay: Relay, _ route: RelayRoute, _ permit: HostLimiter.Permit, _ load: RelayedLoad, _ request: HTTPRequest,
+        head: [UInt8]
     ) {
+        self.head = head
         self.relay = relay
         self.route = route
         self.permit = permit
         self.load = load
         self.request = request
     }
-
-    /// The value of `Host` that the origin gets.
-    package var host: String { route.host }
 
     /// Sends it.
     package func start(_ execute: Executing, _ receive: @escaping @Sendable (RelayedEvent) -> Void) {
@@ -102,7 +101,7 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
         case .store(let new):
             if let whole = body.whole, relay.changes.storeAtOnce(new, whole, for: load) {
                 let shared = Load.Shared(
-                    new: new, contentRange: nil, content: .whole(whole), forwardedRequest: forwarded,
+                    new: new, contentRange: nil, content: .whole(whole),
                     originStatus: received.head.status.code)
                 answer(received.head, self.body(body), forwarded, shared: shared, isShareable: true, now: now)
             } else {

@@ -16,30 +16,11 @@ package protocol RelayedWork: AnyObject, Sendable {
     func cancel()
 }
 
-/// What may be done about a request without a task.
-package enum RelayedWay: Sendable {
-    case ask(RelayedRequest)
-    case follow(RelayedFollower)
-}
-
-/// What it brings; all but interim responses end it.
+/// What the work on a request brings; all but interim responses end it.
 package enum RelayedEvent: Sendable {
     case informational(HTTPResponse)
     case response(FetchResponse)
     case failure(FetchError)
     /// It is to be loaded.
     case load(BegunLoad)
-}
-
-/// What a request has begun without a task, for a ``Loader`` to continue.
-package enum BegunLoad: Sendable {
-    /// The load that it is to others.
-    case led(RelayedLoad)
-    /// It waits for the load of another.
-    case followed(FollowedLoad)
-}
-
-/// A load that another request leads.
-package struct FollowedLoad: Sendable {
-    let leading: Load
 }

@@ -37,7 +37,7 @@ final class Delivery: @unchecked Sendable {
     /// What brings an answer without a task, and what is done where it does not.
     private var relayed: (any RelayedWork)?
     private var isStarting = false
-    private var otherwise: ((BegunLoad) -> Void)?
+    private var otherwise: ((BegunRequest) -> Void)?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
     /// Content arrives from an origin.
@@ -71,7 +71,7 @@ final class Delivery: @unchecked Sendable {
 
     /// Lets an origin answer without a task, up to content that did not come with its head.
     /// - Parameter otherwise: called if the service has to answer.
-    func relay(_ relay: ServiceRelay, otherwise: @escaping (BegunLoad) -> Void) {
+    func relay(_ relay: ServiceRelay, otherwise: @escaping (BegunRequest) -> Void) {
         eventLoop.assertInEventLoop()
         relayed = relay.work
         self.otherwise = otherwise
@@ -92,11 +92,10 @@ final class Delivery: @unchecked Sendable {
         case .response(let response): deliver(ServiceAnswer(response))
         case .failure(let error): deliver(relay.failure(error))
         case .load(let load):
-            let otherwise = otherwise
+            let (otherwise, begun) = (otherwise, BegunRequest(load: load, place: place))
             endRelay()
-            // The request takes it again.
             place = nil
-            otherwise?(load)
+            otherwise?(begun)
         }
     }
 
@@ -123,7 +122,7 @@ final class Delivery: @unchecked Sendable {
         case .response(let response):
             if answer.mayArrive {
                 isStored = response.isStored
-                isLoading = response.source == .network
+                if case .live = response.body.source { isLoading = response.source == .network }
                 sink.worker.shedding?.watch()
             }
             // What is there asks nothing more of the origin, nor does an answer without content.

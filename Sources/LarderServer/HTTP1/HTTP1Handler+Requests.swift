@@ -7,7 +7,7 @@ extension HTTP1Handler {
     /// - Parameters:
     ///   - begun: what was begun without a task.
     ///   - start: when the request came; nil: now.
-    func accept(_ head: RequestHead, _ begun: BegunLoad? = nil, since start: NIODeadline? = nil) {
+    func accept(_ head: RequestHead, _ begun: BegunRequest? = nil, since start: NIODeadline? = nil) {
         let limits = worker.core.configuration.limits
         let hasContent = head.framing != .none
         let content =
@@ -33,7 +33,7 @@ extension HTTP1Handler {
         switch worker.core.decide(request, by: worker.service) {
         case .answer(let answer): responder.write(answer)
         case .later(let work) where work.isLimited:
-            forward(length, content) { responder.work(work, body: $0, place: $1) }
+            forward(length, content, begun?.place) { responder.work(work, body: $0, place: $1) }
         case .later(let work): responder.work(work, body: nil, place: nil)
         case .tunnel(let host, let port, let timeout): openTunnel(host, port, timeout)
         }
@@ -44,11 +44,11 @@ extension HTTP1Handler {
     func relay(_ relay: ServiceRelay, _ head: [UInt8]) {
         guard worker.core.memory.admitsRequest(),
             let place = worker.core.place(for: remoteAddress, isLoopback: isLoopback)
-        else { return acceptNow(head, relay.work.unstarted()) }
+        else { return acceptNow(head, BegunRequest(load: relay.work.unstarted(), place: nil)) }
         responder.relay(relay, place: place) { [weak self] in self?.acceptAgain(head, $0) }
     }
 
-    private func acceptAgain(_ bytes: [UInt8], _ begun: BegunLoad) {
+    private func acceptAgain(_ bytes: [UInt8], _ begun: BegunRequest) {
         guard phase == .exchange, output.context != nil else { return }
         output.begin()
         acceptNow(bytes, begun)
@@ -56,7 +56,7 @@ extension HTTP1Handler {
     }
 
     /// In the call that reads requests, or one that has begun the output.
-    private func acceptNow(_ bytes: [UInt8], _ begun: BegunLoad) {
+    private func acceptNow(_ bytes: [UInt8], _ begun: BegunRequest) {
         let head = bytes.withUnsafeBytes { bytes in
             Result { () throws(WireError) in
                 try worker.view.parse(bytes, limits: worker.core.headLimits)
@@ -70,10 +70,12 @@ extension HTTP1Handler {
     }
 
     /// Begins what needs the content of a request, where its client may have one more such request.
+    /// - Parameter place: one that the request has already.
     private func forward(
-        _ length: Int64?, _ content: RequestContent?, _ begin: (RequestBody?, ClientTable.Place) -> Void
+        _ length: Int64?, _ content: RequestContent?, _ place: ClientTable.Place?,
+        _ begin: (RequestBody?, ClientTable.Place) -> Void
     ) {
-        guard let place = worker.core.place(for: remoteAddress, isLoopback: isLoopback) else {
+        guard let place = place ?? worker.core.place(for: remoteAddress, isLoopback: isLoopback) else {
             return responder.write(OwnAnswer.tooManyRequests)
         }
         var body: RequestBody?

@@ -84,7 +84,7 @@ final class HTTP1Responder {
     /// - Parameters:
     ///   - place: as for ``work(_:body:place:)``.
     ///   - otherwise: called if the service has to answer.
-    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (BegunLoad) -> Void) {
+    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (BegunRequest) -> Void) {
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
         delivery.place = place

@@ -77,7 +77,7 @@ final class HTTP2Responder {
     /// - Parameters:
     ///   - place: as for ``work(_:body:place:)``.
     ///   - otherwise: called if the service has to answer.
-    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (BegunLoad) -> Void) {
+    func relay(_ relay: ServiceRelay, place: ClientTable.Place, otherwise: @escaping (BegunRequest) -> Void) {
         let delivery = makeDelivery()
         delivery.place = place
         delivery.relay(relay, otherwise: otherwise)

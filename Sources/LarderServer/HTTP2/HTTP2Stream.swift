@@ -36,7 +36,7 @@ final class HTTP2Stream {
     private var hasContent = false
     private var intake = HTTP2Intake()
     /// What was begun without a task.
-    private var begun: BegunLoad?
+    private var begun: BegunRequest?
     /// What the head says of the length of the content, in bytes.
     private var announced: Int64?
     /// How fast the client takes what is sent, as far as its window for this stream tells.
@@ -75,13 +75,13 @@ final class HTTP2Stream {
         content.finish()
         guard worker.core.memory.admitsRequest(),
             let place = worker.core.place(for: connection.remoteAddress, isLoopback: connection.isLoopback)
-        else { return decideAgain(fields, relay.work.unstarted(), since: record.start) }
+        else { return decideAgain(fields, BegunRequest(load: relay.work.unstarted(), place: nil), since: record.start) }
         responder.begin(record, method: .get)
         responder.relay(relay, place: place) { [weak self] in self?.decideAgain(fields, $0, since: record.start) }
     }
 
     private func decideAgain(
-        _ fields: HPACKHeaders, _ begun: BegunLoad, since start: NIODeadline
+        _ fields: HPACKHeaders, _ begun: BegunRequest, since start: NIODeadline
     ) {
         guard !responder.isOver else { return }
         // It was read before, and asks for nothing unusual.
@@ -183,8 +183,7 @@ final class HTTP2Stream {
     private func decide(hasContent: Bool) {
         guard case .open(let request, _) = phase else { return }
         self.hasContent = hasContent
-        // Others may wait for a load that has begun.
-        guard begun != nil || scheduler.hasMemoryForRequests() else {
+        guard begun?.mayWait == false || scheduler.hasMemoryForRequests() else {
             phase = .waiting(request)
             return scheduler.wait(self)
         }
@@ -202,20 +201,24 @@ final class HTTP2Stream {
         let asked = ServiceRequest(
             head: request, hasContent: hasContent, contentLength: length, isLoopback: connection.isLoopback,
             isAbsolute: true, isHTTP2: true, begun: begun)
+        let place = begun?.place
         begun = nil
         switch core.decide(asked, by: worker.service) {
         case .answer(let answer): responder.write(answer)
         case .later(let work) where work.isLimited:
-            forward(length: length) { responder.work(work, body: $0, place: $1) }
+            forward(length: length, place) { responder.work(work, body: $0, place: $1) }
         case .later(let work): responder.work(work, body: nil, place: nil)
         case .tunnel: refuse(501, "This gateway does not open tunnels over HTTP/2.")
         }
     }
 
     /// Begins what needs the content of a request, where its client may have one more such request.
-    private func forward(length: Int64?, _ begin: (RequestBody?, ClientTable.Place) -> Void) {
+    /// - Parameter place: one that the request has already.
+    private func forward(
+        length: Int64?, _ place: ClientTable.Place?, _ begin: (RequestBody?, ClientTable.Place) -> Void
+    ) {
         let address = connection.remoteAddress
-        guard let place = worker.core.place(for: address, isLoopback: connection.isLoopback) else {
+        guard let place = place ?? worker.core.place(for: address, isLoopback: connection.isLoopback) else {
             return responder.write(OwnAnswer.tooManyRequests)
         }
         var body: RequestBody?

@@ -51,7 +51,7 @@ package struct ServiceRequest: Sendable {
     package var isAbsolute: Bool
     package var isHTTP2: Bool
     /// What was begun without a task, to be continued.
-    package var begun: BegunLoad?
+    package var begun: BegunRequest?
 }
 
 /// What a service does about a request.

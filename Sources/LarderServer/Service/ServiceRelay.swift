@@ -1,6 +1,16 @@
 import HTTPWire
 import LarderHTTP
 
+/// What a request has begun without a task, and the place that it has among those of its client.
+package struct BegunRequest: Sendable {
+    package let load: BegunLoad
+    /// Nil for one that was not admitted.
+    let place: ClientTable.Place?
+
+    /// Whether it may be kept waiting for memory: others may wait for a load that it leads.
+    var mayWait: Bool { if case .followed = load { place == nil } else { false } }
+}
+
 /// A request that goes to an origin, or waits for another that did, without a task. On one event loop only.
 package struct ServiceRelay: Sendable {
     let work: any RelayedWork
@@ -14,9 +24,10 @@ package struct ServiceRelay: Sendable {
 }
 
 extension PlainRequest {
-    /// Appends the request as it goes to an origin (RFC 9110 section 7.6): with a host and a name for `Via` of the
-    /// gateway's choice, without fields of the connection.
-    package func appendForwarded(host: String, via: String?, to bytes: inout [UInt8]) {
+    /// The request as it goes to an origin (RFC 9110 section 7.6): with a host and a name for `Via` of the gateway's
+    /// choice, without fields of the connection.
+    package func forwarded(host: String, via: String?) -> [UInt8] {
+        var bytes: [UInt8] = []
         bytes.reserveCapacity(head.count + host.utf8.count + 128)
         bytes += "GET ".utf8
         bytes += target
@@ -35,6 +46,7 @@ extension PlainRequest {
             bytes += "\r\n".utf8
         }
         bytes += "\r\n".utf8
+        return bytes
     }
 
     private func isOfConnection(_ line: FieldLine) -> Bool {

@@ -55,7 +55,6 @@ final class PartialBodies: EnginePart {
 
     /// Ends a writer whose body the index does not have, nor will have.
     /// - Returns: true if the writer is over.
-    @discardableResult
     func endIfGone(_ work: PartialWork) throws -> Bool {
         guard let place = work.place, work.ending == nil else { return work.ending != nil }
         submission.flush(touches: false)
@@ -66,10 +65,12 @@ final class PartialBodies: EnginePart {
     func endIfGone(_ work: PartialWork) async throws {
         guard let place = work.place, work.ending == nil else { return }
         await submission.flush(touches: false)
-        _ = try await IOPool.shared.run { [self] in try endUnlessStanding(work, place) }
+        if try await IOPool.shared.run({ [self] in try isStanding(work, place) }) { return }
+        await submission.flush(touches: false)
+        work.end(.gone)
     }
 
-    /// The part of the above that follows the flush. Not private for tests only.
+    /// The part of the synchronous form that follows the flush. Internal for a test.
     func endUnlessStanding(_ work: PartialWork, _ place: PartialWork.Place) throws -> Bool {
         if try isStanding(work, place) { return false }
         // The commit that completed it since shows before the writer hears of it.
