@@ -92,7 +92,8 @@ final class ServerCore: Sendable {
     /// What is done about a request, whatever version of HTTP brought it.
     func decide(_ request: ServiceRequest, by service: any HTTPService) -> ServiceDecision {
         let decision = service.decide(request)
-        if case .later(let work) = decision, work.isLimited, request.begun?.place == nil, !memory.admitsRequest() {
+        // Also of one that was admitted before it waited: what many waited for may be more than there is room for.
+        if case .later(let work) = decision, work.isLimited, !memory.admitsRequest() {
             return .own(.retryLater(503, "This server is short of memory; try again later."))
         }
         return decision
