@@ -10,6 +10,8 @@ struct Options {
     var memory = 64
     /// Leaves the directory where it is.
     var keeps = false
+    /// Text that the names of the attacks have in them. Default: nil, all attacks.
+    var only: String?
 
     init?(_ arguments: [String]) {
         var rest = arguments[...]
@@ -20,7 +22,12 @@ struct Options {
                 keeps = true
                 continue
             }
-            guard let text = rest.popFirst(), let number = Int(text), number > 0 else { return nil }
+            guard let text = rest.popFirst() else { return nil }
+            if flag == "--only" {
+                only = text
+                continue
+            }
+            guard let number = Int(text), number > 0 else { return nil }
             switch flag {
             case "--seconds": seconds = number
             case "--scale": scale = number

@@ -24,6 +24,7 @@ struct Run {
         let origin = try await makeOrigin()
         var violations = 0
         for (number, attack) in Attack.all.enumerated() {
+            if let only = options.only, !attack.name.contains(only) { continue }
             let place = directory.appendingPathComponent("\(number)")
             try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
             violations += try await measure(attack, origin, directory, store: place)

@@ -1,6 +1,6 @@
 // Attacks a running gateway as in the reviews, and checks whether it stays within the limits that its operator set.
 //
-//     gateway-torture CACHECTL [--seconds N] [--scale N] [--memory MiB] [--keep]
+//     gateway-torture CACHECTL [--seconds N] [--scale N] [--memory MiB] [--only TEXT] [--keep]
 //
 // Starts an origin in this process and CACHECTL serve in front of it; while each attack runs, a good client asks for
 // what is stored and what is not. Prints for each attack the highest resident memory and the highest number of
@@ -10,7 +10,7 @@
 import Foundation
 
 guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
-    print("usage: gateway-torture CACHECTL [--seconds N] [--scale PERCENT] [--memory MiB] [--keep]")
+    print("usage: gateway-torture CACHECTL [--seconds N] [--scale PERCENT] [--memory MiB] [--only TEXT] [--keep]")
     exit(64)
 }
 do {

@@ -252,6 +252,28 @@ struct MemoryTests {
         #expect(chosen(100_000) == [3, 2, 1, 5, 4, 0])
     }
 
+    @Test func aClosedConnectionIsWaitedForUntilItsWorkIsOver() {
+        var closed = ClosedConnections()
+        let now = NIODeadline.now()
+        var work: [Counter] = [Counter(), Counter()]
+        closed.add([.init(bytes: 100, time: now, work: work.map { ClosedConnections.Weak(object: $0) })])
+        closed.add([.init(bytes: 1_000, time: now, work: [])])
+        #expect(closed.bytes(at: now) == 100)
+        work.removeLast()
+        #expect(closed.bytes(at: now + .milliseconds(499)) == 100)
+        work.removeLast()
+        #expect(closed.bytes(at: now) == 0)
+    }
+
+    @Test func aClosedConnectionIsNotWaitedForWithoutEnd() {
+        var closed = ClosedConnections()
+        let (now, work) = (NIODeadline.now(), Counter())
+        closed.add([.init(bytes: 100, time: now, work: [ClosedConnections.Weak(object: work)])])
+        #expect(closed.bytes(at: now + .milliseconds(499)) == 100)
+        #expect(closed.bytes(at: now + .milliseconds(500)) == 0)
+        withExtendedLifetime(work) {}
+    }
+
     @Test func connectionsOfOneClientAreLimited() async throws {
         try await withGateway(transport: Self.transport) {
             $0.limits.connectionsPerClient = 2

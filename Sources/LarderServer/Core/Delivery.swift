@@ -40,8 +40,8 @@ final class Delivery: @unchecked Sendable {
     private var otherwise: ((BegunRequest) -> Void)?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
-    /// Content arrives from an origin.
-    private(set) var isLoading = false
+    /// About what content that arrives from an origin takes up, in bytes; zero where none does.
+    private var sourceBytes = 0
     /// What arrives is in the store first, where it keeps the origin waiting for no client.
     private var isStored = false
     /// Held until the client is about to get the end of its answer. Its next request may come as soon as it has that,
@@ -103,7 +103,7 @@ final class Delivery: @unchecked Sendable {
         endRelay()
         guard !isOver, let sink else { return }
         // The connection may end as the head is written.
-        if let body = deliver(answer, isHead: false, to: sink), !isOver { send(body) }
+        if let body = deliver(answer, isHead: false, isRelayed: true, to: sink), !isOver { send(body) }
     }
 
     private func endRelay() {
@@ -112,7 +112,9 @@ final class Delivery: @unchecked Sendable {
     }
 
     /// Returns content that has to be brought.
-    private func deliver(_ answer: ServiceAnswer, isHead: Bool, to sink: any DeliverySink) -> ResponseBody? {
+    private func deliver(
+        _ answer: ServiceAnswer, isHead: Bool, isRelayed: Bool = false, to sink: any DeliverySink
+    ) -> ResponseBody? {
         if answer.isOriginFault { sink.worker.counters.upstreamErrors += 1 }
         switch answer.dated(at: sink.worker.core.time.wallSeconds()) {
         case .own(let own):
@@ -122,7 +124,9 @@ final class Delivery: @unchecked Sendable {
         case .response(let response):
             if answer.mayArrive {
                 isStored = response.isStored
-                if case .live = response.body.source { isLoading = response.source == .network }
+                if case .live = response.body.source, response.source == .network {
+                    sourceBytes = isRelayed ? MemoryBudget.relayBytes : MemoryBudget.loadBytes
+                }
                 sink.worker.shedding?.watch()
             }
             // What is there asks nothing more of the origin, nor does an answer without content.
@@ -142,8 +146,7 @@ final class Delivery: @unchecked Sendable {
     /// - Parameter isMoving: whether the client took something lately.
     func loadBytes(isMoving: Bool) -> Int {
         eventLoop.assertInEventLoop()
-        guard isLoading, isMoving || isStored || sink?.takesMore == false else { return 0 }
-        return MemoryBudget.loadBytes
+        return isMoving || isStored || sink?.takesMore == false ? sourceBytes : 0
     }
 
     /// The client takes more.

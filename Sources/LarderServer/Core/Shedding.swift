@@ -19,8 +19,8 @@ final class Shedding: Sendable {
 
     /// Connections that hold less are never closed for it, in bytes.
     static let leastBytes = 32 << 10
-    /// What was closed needs a moment to let go of its memory; until then nothing else is closed.
-    private static let pause = TimeAmount.milliseconds(100)
+    /// Between two closings. A load takes much of its memory in that time.
+    private static let pause = TimeAmount.milliseconds(10)
 
     /// At least one.
     private let workers: [Worker]
@@ -28,38 +28,17 @@ final class Shedding: Sendable {
     private let isUnderWay = Atomic(false)
     private let isWatching = Atomic(false)
     private let isOver = Atomic(false)
-    private let expected = Mutex<Expected?>(nil)
-
-    /// What connections that were closed have still to let go of. On a machine that is busy that takes longer than the
-    /// pause, and to close others for it would punish those that hold little.
-    private struct Expected {
-        /// When they were closed.
-        let held: Int
-        let bytes: Int
-        let deadline: NIODeadline
-
-        func rest(now held: Int) -> Int {
-            guard NIODeadline.now() < deadline else { return 0 }
-            return max(0, bytes - max(0, self.held - held))
-        }
-    }
-
-    /// How long connections that were closed may take.
-    private static let patience = TimeAmount.milliseconds(500)
-
-    private func expect(_ bytes: Int) {
-        let held = memory.held
-        expected.withLock {
-            $0 = Expected(held: held, bytes: bytes + ($0?.rest(now: held) ?? 0), deadline: .now() + Self.patience)
-        }
-    }
-
-    /// Bytes for which nothing has been closed yet.
-    private var excess: Int { memory.excess - (expected.withLock { $0?.rest(now: memory.held) } ?? 0) }
+    private let closed = Mutex(ClosedConnections())
 
     init(_ workers: [Worker], _ memory: MemoryBudget) {
         self.workers = workers
         self.memory = memory
+    }
+
+    /// Bytes for which nothing has been closed yet.
+    private var excess: Int {
+        let excess = memory.excess
+        return excess > 0 ? excess - closed.withLock { $0.bytes(at: .now()) } : 0
     }
 
     /// Looks fifty times a second from now on, for as long as a good part of the memory is in use. Call it when content
@@ -91,9 +70,11 @@ final class Shedding: Sendable {
         return EventLoopFuture.whenAllSucceed(lists, on: eventLoop).flatMap { lists in
             let closed = Self.choose(lists.flatMap { $0 }, excess: self.excess)
             let chosen = Set(closed.map(\.id))
-            if !closed.isEmpty { self.expect(closed.reduce(0) { $0 + $1.bytes }) }
             let closings = zip(self.workers, lists).map { worker, holders in
-                worker.eventLoop.submit { worker.shed(holders.map(\.id).filter(chosen.contains)) }
+                worker.eventLoop.submit {
+                    let closed = worker.shed(holders.map(\.id).filter(chosen.contains))
+                    self.closed.withLock { $0.add(closed) }
+                }
             }
             return EventLoopFuture.andAllComplete(closings, on: eventLoop)
         }.always { _ in

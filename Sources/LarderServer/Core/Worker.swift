@@ -113,14 +113,17 @@ final class Worker: @unchecked Sendable {
     }
 
     /// Closes connections because memory runs short; those that hold little by now are spared.
-    func shed(_ ids: [ObjectIdentifier]) {
+    func shed(_ ids: [ObjectIdentifier]) -> [ClosedConnections.Connection] {
         eventLoop.assertInEventLoop()
-        for id in ids {
-            guard let connection = connections[id],
-                connection.footprint(progress: connection.progress) >= Shedding.leastBytes
-            else { continue }
+        return ids.compactMap { id in
+            guard let connection = connections[id] else { return nil }
+            let (bytes, held) = (connection.footprint(progress: connection.progress), core.memory.held)
+            guard bytes >= Shedding.leastBytes else { return nil }
+            let work = connection.deliveries.map { ClosedConnections.Weak(object: $0) }
             counters.connectionsShed += 1
             connection.reset()
+            let rest = max(0, bytes - max(0, held - core.memory.held))
+            return ClosedConnections.Connection(bytes: rest, time: .now(), work: work)
         }
     }
 
@@ -204,6 +207,8 @@ protocol SupervisedConnection: AnyObject {
     var progress: Int64 { get }
     /// About as much as closing the connection would free, in bytes.
     func footprint(progress: Int64) -> Int
+    /// What brings answers to it now.
+    var deliveries: [Delivery] { get }
     /// Who the client is.
     var remoteAddress: SocketAddress? { get }
 }

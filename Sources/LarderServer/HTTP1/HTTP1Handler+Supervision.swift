@@ -9,6 +9,8 @@ extension HTTP1Handler: SupervisedConnection {
         heldBytes + output.lentBytes + responder.loadBytes(isMoving: progress > 0)
     }
 
+    var deliveries: [Delivery] { responder.delivery.map { [$0] } ?? [] }
+
     func tick(_ now: NIODeadline) {
         guard output.context != nil else { return }
         if output.hasShortFile {

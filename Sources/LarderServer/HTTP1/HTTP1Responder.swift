@@ -31,7 +31,7 @@ final class HTTP1Responder {
     /// The request that is being read or answered.
     private(set) var current: CurrentRequest?
     /// Brings the answer, or its content.
-    private var delivery: Delivery?
+    private(set) var delivery: Delivery?
     /// Of content that arrives, what the channel has no room for.
     private var rest: ArraySlice<UInt8> = []
     /// Of content in memory that other answers share, what the channel has no room for.

@@ -240,6 +240,8 @@ extension HTTP2Connection: SupervisedConnection {
         streams.values.reduce(heldBytes + heads.heldBytes) { $0 + $1.footprint(isMoving: progress > 0) }
     }
 
+    var deliveries: [Delivery] { streams.values.compactMap(\.delivery) }
+
     func tick(_ now: NIODeadline) {
         if let leavingSince, !ignoresNewStreams, !isOver, now - leavingSince >= Self.roundTrip { refuseNewStreams() }
         if let insideSince, now - insideSince > TimeAmount(worker.core.configuration.limits.headTimeout) {

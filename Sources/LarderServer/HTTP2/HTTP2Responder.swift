@@ -14,7 +14,7 @@ final class HTTP2Responder {
     private var record: RequestRecord?
     private var method = HTTPRequest.Method.get
     /// Brings the answer, or its content.
-    private var delivery: Delivery?
+    private(set) var delivery: Delivery?
     private var content = HTTP2Content()
     /// What was declared and is not written yet, in bytes; nil where the length is not known.
     private var left: Int64?

@@ -52,6 +52,9 @@ final class HTTP2Stream {
         responder.delegate = self
     }
 
+    /// What brings the answer.
+    var delivery: Delivery? { responder.delivery }
+
     /// About as much memory as the request and the load behind its answer take up, in bytes.
     /// - Parameter isMoving: whether the client took something lately.
     func footprint(isMoving: Bool) -> Int { content.heldBytes + responder.loadBytes(isMoving: isMoving) }
