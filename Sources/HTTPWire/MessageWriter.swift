@@ -84,15 +84,22 @@ package enum MessageWriter {
     package static func appendField(
         name: String, value: UnsafeRawBufferPointer, to buffer: inout [UInt8]
     ) throws(WireError) {
-        guard !name.isEmpty, name.utf8.allSatisfy(\.isTokenCharacter) else { throw .unwritable }
         var control = value.firstControl(from: 0)
         while control < value.count, value[control] == Byte.tab { control = value.firstControl(from: control + 1) }
         guard control == value.count else { throw .unwritable }
-        buffer.append(contentsOf: name.utf8)
+        // As bytes: a view of a string gives them one by one.
+        var name = name
+        let isToken = name.withUTF8 { name in
+            guard !name.isEmpty, name.allSatisfy(\.isTokenCharacter) else { return false }
+            buffer.append(contentsOf: name)
+            return true
+        }
+        guard isToken else { throw .unwritable }
         buffer.append(Byte.colon)
         buffer.append(Byte.space)
         buffer.append(contentsOf: value)
-        buffer.append(contentsOf: crlf)
+        buffer.append(Byte.carriageReturn)
+        buffer.append(Byte.lineFeed)
     }
 
     // MARK: Chunks

@@ -21,7 +21,7 @@ from system.processes import Process
 
 CONNECTIONS = 8
 IN_FLIGHT = 100
-TARGET = 1.0
+TARGET = 0.5
 SCRIPT = "paced.lua"
 
 

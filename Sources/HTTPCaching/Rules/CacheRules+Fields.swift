@@ -22,25 +22,24 @@ extension CacheRules {
         of response: HTTPResponse, _ directives: ResponseDirectives, responseTime: Instant
     ) -> HTTPFields {
         let excluded = excludedNames(of: response, directives)
-        var fields = HTTPFields()
-        fields.reserveCapacity(response.headerFields.count + 1)
-        for field in response.headerFields
-        where !Self.connectionFields.contains(field.name.canonicalName)
-            && (excluded.isEmpty || !excluded.contains(field.name.canonicalName))
-        {
-            fields.append(field)
+        var fields = response.headerFields
+        // Few go, if any.
+        for index in fields.indices.reversed() {
+            let name = fields[index].name.canonicalName
+            if Self.connectionFields.contains(name) || !excluded.isEmpty && excluded.contains(name) {
+                fields.remove(at: index)
+            }
         }
         if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
-        Self.mendLength(&fields)
+        Self.repairLength(&fields)
         return fields
     }
 
     /// A length that is said several times is said once, as RFC 9110 section 8.6 demands of a sender that forwards it;
     /// one that is not a length, or not the same each time, is removed.
-    private static func mendLength(_ fields: inout HTTPFields) {
-        guard let value = fields.combined(.contentLength),
-            fields.single(.contentLength) == nil || value.contains(FieldBytes.comma)
-        else { return }
+    private static func repairLength(_ fields: inout HTTPFields) {
+        if let value = fields.single(.contentLength), !value.contains(FieldBytes.comma) { return }
+        guard let value = fields.combined(.contentLength) else { return }
         let members = Set(FieldBytes.members(value).map { Array($0) })
         if members.count == 1, let only = members.first, let length = FieldBytes.number(only, ceiling: 1 << 62) {
             fields.set(.contentLength, String(length))
@@ -124,7 +123,9 @@ extension CacheRules {
     private func excludedNames(of response: HTTPResponse, _ directives: ResponseDirectives) -> Set<String> {
         var names: Set<String> = []
         for member in response.headerFields.combined(.connection).map({ FieldBytes.members($0) }) ?? [] {
-            names.insert(String(decoding: FieldBytes.lowercased(member), as: UTF8.self))
+            let name = String(decoding: FieldBytes.lowercased(member), as: UTF8.self)
+            // Nearly all say `keep-alive`, which is excluded anyway, or `close`, which does not name a field.
+            if name != "close", !Self.connectionFields.contains(name) { names.insert(name) }
         }
         if case .fields(let listed) = directives.noCache { names.formUnion(listed) }
         if isShared, case .fields(let listed) = directives.isPrivate { names.formUnion(listed) }

@@ -20,7 +20,7 @@ extension CacheRules {
             guard hosts.count == 1 else { return nil }
             authority = hosts[0]
         }
-        guard let path = request.path, !path.contains("#"),
+        guard let path = request.path, !path.utf8.contains(UInt8(ascii: "#")),
             let origin = Self.origin(scheme: request.scheme ?? "http", authority: authority)
         else { return nil }
         let target: String
@@ -58,17 +58,15 @@ extension CacheRules {
             guard prefix == "http" || prefix == "https" else { return nil }
         }
         guard !authority.isEmpty else { return nil }
-        var isNormal = true
+        if isNormal(authority, isTLS: prefix == "https") { return prefix + "://" + authority }
         for byte in authority.utf8 {
             switch byte {
-            case 0x61...0x7A, 0x30...0x39, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): continue
             case 0x00...0x20, 0x7F..., UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"),
                 UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: ","):
                 return nil
-            default: isNormal = false
+            default: continue
             }
         }
-        if isNormal { return prefix + "://" + authority }
         var host = FieldBytes.lowercased(authority.utf8)
         var port: [UInt8] = []
         // The colon of a port is the last one, and behind the bracket of an IPv6 address.
@@ -84,5 +82,25 @@ extension CacheRules {
         let isBracketed = host.first == UInt8(ascii: "[") && host.last == UInt8(ascii: "]")
         guard !host.isEmpty, isBracketed || !host.contains(where: { ":[]".utf8.contains($0) }) else { return nil }
         return prefix + "://" + String(decoding: host + port, as: UTF8.self)
+    }
+
+    /// Whether an authority is in its normal form, as nearly all are: a name or an IPv4 address, and a port that is not
+    /// the default.
+    private static func isNormal(_ authority: String, isTLS: Bool) -> Bool {
+        var authority = authority
+        return authority.withUTF8 { bytes in
+            let host = bytes.prefix { byte in
+                switch byte {
+                case 0x61...0x7A, 0x30...0x39, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+                default: false
+                }
+            }
+            if host.isEmpty || host.count == bytes.count { return !host.isEmpty }
+            let port = bytes[host.count...].dropFirst()
+            guard bytes[host.count] == UInt8(ascii: ":"), port.count <= 5, port.first != UInt8(ascii: "0"),
+                let number = FieldBytes.number(port, ceiling: 100_000)
+            else { return false }
+            return number <= 65_535 && number != (isTLS ? 443 : 80)
+        }
     }
 }

@@ -21,10 +21,14 @@ enum DirectiveList {
     /// Parses all lines of a field. Members without a token are left out; a name with a broken argument is kept as
     /// ``Argument/malformed``, so that `max-age= 5` makes a response stale and `no-store= ` still forbids storing.
     static func parse(_ bytes: [UInt8]) -> [Directive] {
-        members(bytes).flatMap { member in
+        var directives: [Directive] = []
+        for member in members(bytes) {
             let words = split(member, at: FieldBytes.isSpace)
-            return words.compactMap { directive($0, isAlone: words.count == 1) }
+            for word in words {
+                if let directive = directive(word, isAlone: words.count == 1) { directives.append(directive) }
+            }
         }
+        return directives
     }
 
     /// - Parameter isAlone: false for one of several words in a member, of which none is written as defined. Then a

@@ -1,20 +1,18 @@
-/// Names of fields, in lower case. Most names that are looked for differ from all of these in their length, which is
-/// seen without a hash.
+/// Names of fields, in lower case. Most names that are looked for differ from all of these in their length; the few
+/// that do not are compared, which takes less than a hash.
 package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {
-    private let names: Set<String>
-    /// A bit for each length that a name has.
-    private let lengths: UInt64
+    /// By length, in bytes.
+    private let names: [[String]]
 
     package static let none: FieldNameSet = []
 
-    /// - Parameter names: of up to 63 bytes.
     package init(arrayLiteral names: String...) {
-        self.names = Set(names)
-        lengths = names.reduce(0) { $0 | 1 << UInt64($1.utf8.count) }
+        let longest = names.map(\.utf8.count).max() ?? -1
+        self.names = (0..<longest + 1).map { length in names.filter { $0.utf8.count == length } }
     }
 
     package func contains(_ name: String) -> Bool {
         let length = name.utf8.count
-        return length < 64 && lengths & 1 << UInt64(length) != 0 && names.contains(name)
+        return length < names.count && names[length].contains(name)
     }
 }

@@ -40,14 +40,15 @@ public enum HTTPDate {
     private static let weekdayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let longWeekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"].map
     { Array($0.utf8) }
-    private static let shortWeekdays = weekdayNames.map { FieldBytes.lowercased($0.utf8) }
+    private static let shortWeekdays = weekdayNames.map { letters(Array($0.utf8), 0) }
     private static let monthNames = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
-    private static let shortMonths = monthNames.map { FieldBytes.lowercased($0.utf8) }
+    private static let shortMonths = monthNames.map { letters(Array($0.utf8), 0) }
+    private static let gmt = letters(Array("GMT".utf8), 0)
 
     private static func imfFixdate(_ bytes: [UInt8]) -> Instant? {
-        guard bytes.count == 29, isWeekday(bytes[0..<3]), matches(bytes, at: 4, " "), matches(bytes, at: 7, " "),
+        guard bytes.count == 29, isWeekday(bytes), matches(bytes, at: 4, " "), matches(bytes, at: 7, " "),
             matches(bytes, at: 11, " "), matches(bytes, at: 16, " "), isGMT(bytes, at: 25),
             let day = digits(bytes, 5, 2), let month = month(bytes, 8), let year = digits(bytes, 12, 4),
             let time = time(bytes, 17)
@@ -73,7 +74,7 @@ public enum HTTPDate {
     }
 
     private static func asctime(_ bytes: [UInt8]) -> Instant? {
-        guard bytes.count == 24, isWeekday(bytes[0..<3]), matches(bytes, at: 7, " "), matches(bytes, at: 10, " "),
+        guard bytes.count == 24, isWeekday(bytes), matches(bytes, at: 7, " "), matches(bytes, at: 10, " "),
             matches(bytes, at: 19, " "), let month = month(bytes, 4), let year = digits(bytes, 20, 4),
             let time = time(bytes, 11),
             let day = bytes[8] == 0x20 ? digits(bytes, 9, 1) : digits(bytes, 8, 2)
@@ -81,12 +82,18 @@ public enum HTTPDate {
         return instant(year, month, day, time)
     }
 
-    private static func isWeekday(_ bytes: ArraySlice<UInt8>) -> Bool {
-        shortWeekdays.contains(FieldBytes.lowercased(bytes))
+    private static func isWeekday(_ bytes: [UInt8]) -> Bool {
+        letters(bytes, 0).map { shortWeekdays.contains($0) } ?? false
     }
 
     private static func isGMT(_ bytes: [UInt8], at index: Int) -> Bool {
-        matches(bytes, at: index, " ") && FieldBytes.lowercased(bytes[(index + 1)...]) == [0x67, 0x6D, 0x74]
+        bytes.count == index + 4 && matches(bytes, at: index, " ") && letters(bytes, index + 1) == gmt
+    }
+
+    /// Three letters, in lower case, as one number.
+    private static func letters(_ bytes: [UInt8], _ start: Int) -> UInt32? {
+        guard start + 3 <= bytes.count else { return nil }
+        return bytes[start..<start + 3].reduce(0) { $0 << 8 | UInt32(FieldBytes.lowercased($1)) }
     }
 
     private static func matches(_ bytes: [UInt8], at index: Int, _ character: Unicode.Scalar) -> Bool {
@@ -99,8 +106,8 @@ public enum HTTPDate {
     }
 
     private static func month(_ bytes: [UInt8], _ start: Int) -> Int64? {
-        guard start + 3 <= bytes.count else { return nil }
-        return shortMonths.firstIndex(of: FieldBytes.lowercased(bytes[start..<start + 3])).map { Int64($0) + 1 }
+        guard let letters = letters(bytes, start) else { return nil }
+        return shortMonths.firstIndex(of: letters).map { Int64($0) + 1 }
     }
 
     /// Seconds of the day from `hh:mm:ss`.

@@ -12,18 +12,18 @@ extension HTTPFields {
             return CacheRules.connectionFields.contains(name) || others.contains(name)
                 || !named.isEmpty && named.contains(name)
         }
-        guard contains(where: staysHere) else { return self }
-        var result = HTTPFields()
-        result.reserveCapacity(count)
-        for field in self where !staysHere(field) { result.append(field) }
+        // Few go, if any.
+        var result = self
+        for index in indices.reversed() where staysHere(self[index]) { result.remove(at: index) }
         return result
     }
 
     /// The names of fields that `Connection` names, in lower case.
     private var namedByConnection: Set<String> {
-        guard contains(.connection) else { return [] }
         var names: Set<String> = []
-        for value in self[values: .connection] where value != "keep-alive" && value != "close" {
+        for field in self where field.name == .connection {
+            let value = field.value
+            if value == "keep-alive" || value == "close" { continue }
             for member in value.split(separator: ",") { names.insert(member.trimmingWhitespace.lowercased()) }
         }
         return names

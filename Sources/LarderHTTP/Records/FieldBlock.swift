@@ -7,12 +7,19 @@ enum FieldBlock {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(fields.count * 40)
         for field in fields {
-            bytes += field.name.rawName.utf8
-            bytes += [UInt8(ascii: ":"), UInt8(ascii: " ")]
+            var name = field.name.rawName
+            name.withUTF8 { bytes.append(contentsOf: $0) }
+            bytes.append(UInt8(ascii: ":"))
+            bytes.append(UInt8(ascii: " "))
             field.withUnsafeBytesOfValue { value in
-                for byte in value { bytes.append(isBreak(byte) ? UInt8(ascii: " ") : byte) }
+                if value.contains(where: isBreak) {
+                    for byte in value { bytes.append(isBreak(byte) ? UInt8(ascii: " ") : byte) }
+                } else {
+                    bytes.append(contentsOf: value)
+                }
             }
-            bytes += [0x0D, 0x0A]
+            bytes.append(0x0D)
+            bytes.append(0x0A)
         }
         return bytes
     }

@@ -22,9 +22,11 @@ enum ResponseHeadWriter {
         try MessageWriter.appendStatusLine(head.status.withReason, to: &bytes)
         var declared: HTTPField?
         for field in head.headerFields {
-            switch field.name {
-            case .contentLength: declared = field
-            case .connection, .transferEncoding, .keepAlive: break
+            let name = field.name.canonicalName
+            // Few names have these lengths.
+            switch name.utf8.count {
+            case 14 where name == "content-length": declared = field
+            case 10 where name == "connection" || name == "keep-alive", 17 where name == "transfer-encoding": break
             default: try MessageWriter.append(field, to: &bytes)
             }
         }
@@ -34,7 +36,9 @@ enum ResponseHeadWriter {
             // The length of what is not sent, if the origin said it.
             if let declared { try MessageWriter.append(declared, to: &bytes) }
         } else if let length {
-            bytes += "Content-Length: \(length)\r\n".utf8
+            bytes += "Content-Length: ".utf8
+            bytes += String(length).utf8
+            bytes += "\r\n".utf8
         } else if request.version == .http11 {
             bytes += "Transfer-Encoding: chunked\r\n".utf8
             written.isChunked = true

@@ -153,6 +153,12 @@ struct FieldParserTests {
             ("ftp", "e.org", "/", nil),
             ("http", "e.org:080", "/", "http://e.org/"), ("http", "e.org:-1", "/", nil), ("http", ":80", "/", nil),
             ("http", "a:b:80", "/", nil), ("http", "[::1", "/", nil), ("http", "a]:80", "/", nil),
+            ("http", "e.org:8080", "/", "http://e.org:8080/"), ("http", "E.org:8080", "/", "http://e.org:8080/"),
+            ("https", "e.org:80", "/", "https://e.org:80/"), ("http", "e.org:08080", "/", "http://e.org:8080/"),
+            ("http", "e.org:65535", "/", "http://e.org:65535/"), ("http", "e.org:65536", "/", nil),
+            ("http", "e.org:8080x", "/", nil), ("http", "e.org:8080:", "/", nil),
+            ("http", "e.org:0", "/", "http://e.org:0/"),
+            ("http", "e.org", "/a#b", nil), ("http", "e.org", "/a#\u{301}", nil),
         ] as [(String, String, String, String?)])
     func cacheKeys(scheme: String, authority: String, path: String, expected: String?) {
         let request = HTTPRequest(method: .get, scheme: scheme, authority: authority, path: path)
