@@ -99,6 +99,7 @@ struct ServerProgram: Sendable {
             hasDefaultBudget: hasDefaultBudget
         )
         .write(asJSON: options.json)
+        ProgramCode.release()
         var reloading = Reloading(server, levels, source) { keeper.store }
         // Until SIGINT or SIGTERM cancels this task.
         for await _ in SignalHandler.arrivals { reloading.obey() }
