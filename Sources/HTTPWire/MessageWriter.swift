@@ -87,7 +87,7 @@ package enum MessageWriter {
         var control = value.firstControl(from: 0)
         while control < value.count, value[control] == Byte.tab { control = value.firstControl(from: control + 1) }
         guard control == value.count else { throw .unwritable }
-        // As bytes: a view of a string gives them one by one.
+        // A view of a string would give its bytes one by one.
         var name = name
         let isToken = name.withUTF8 { name in
             guard !name.isEmpty, name.allSatisfy(\.isTokenCharacter) else { return false }

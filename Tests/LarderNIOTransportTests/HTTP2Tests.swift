@@ -1,5 +1,6 @@
 import HTTPTypes
 import LarderHTTP
+import NIOHPACK
 import NIOHTTP2
 import Locks
 import TestSupport
@@ -216,6 +217,14 @@ struct HTTP2Tests {
                 #expect(error?.code == .responseTooLarge)
             }
         }
+    }
+
+    /// More than `HTTPFields` can have, which would stop the program.
+    @Test func aHeadOfTooManyFieldsIsMalformed() throws {
+        let reader = HTTP2ResponseReader(NIOTransport.Endpoint(host: "127.0.0.1", port: 443, isTLS: true))
+        let fields = [(":status", "200")] + Array(repeating: ("x", ""), count: 65_536)
+        #expect(throws: TransportError.self) { try reader.response(HPACKHeaders(fields)) }
+        try #expect(reader.response(HPACKHeaders(Array(fields[..<1_000]))).headerFields.count == 999)
     }
 
     // MARK: Ends

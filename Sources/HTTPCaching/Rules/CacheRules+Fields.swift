@@ -23,12 +23,9 @@ extension CacheRules {
     ) -> HTTPFields {
         let excluded = excludedNames(of: response, directives)
         var fields = response.headerFields
-        // Few go, if any.
-        for index in fields.indices.reversed() {
-            let name = fields[index].name.canonicalName
-            if Self.connectionFields.contains(name) || !excluded.isEmpty && excluded.contains(name) {
-                fields.remove(at: index)
-            }
+        fields.removeEach { field in
+            let name = field.name.canonicalName
+            return Self.connectionFields.contains(name) || !excluded.isEmpty && excluded.contains(name)
         }
         if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
         Self.repairLength(&fields)
@@ -114,7 +111,7 @@ extension CacheRules {
     /// 3.1). Credentials for a proxy end at the proxy: an origin that got them could use them (RFC 9110 sections 11.7.1
     /// to 11.7.3).
     package static let connectionFields: FieldNameSet = [
-        "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+        "close", "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
@@ -124,8 +121,8 @@ extension CacheRules {
         var names: Set<String> = []
         for member in response.headerFields.combined(.connection).map({ FieldBytes.members($0) }) ?? [] {
             let name = String(decoding: FieldBytes.lowercased(member), as: UTF8.self)
-            // Nearly all say `keep-alive`, which is excluded anyway, or `close`, which does not name a field.
-            if name != "close", !Self.connectionFields.contains(name) { names.insert(name) }
+            // Nearly all say `keep-alive` or `close`, which are excluded anyway.
+            if !Self.connectionFields.contains(name) { names.insert(name) }
         }
         if case .fields(let listed) = directives.noCache { names.formUnion(listed) }
         if isShared, case .fields(let listed) = directives.isPrivate { names.formUnion(listed) }

@@ -40,11 +40,11 @@ public enum HTTPDate {
     private static let weekdayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let longWeekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"].map
     { Array($0.utf8) }
-    private static let shortWeekdays = weekdayNames.map { letters(Array($0.utf8), 0) }
+    private static let shortWeekdays = weekdayNames.compactMap { letters(Array($0.utf8), 0) }
     private static let monthNames = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
-    private static let shortMonths = monthNames.map { letters(Array($0.utf8), 0) }
+    private static let shortMonths = monthNames.compactMap { letters(Array($0.utf8), 0) }
     private static let gmt = letters(Array("GMT".utf8), 0)
 
     private static func imfFixdate(_ bytes: [UInt8]) -> Instant? {

@@ -12,9 +12,8 @@ extension HTTPFields {
             return CacheRules.connectionFields.contains(name) || others.contains(name)
                 || !named.isEmpty && named.contains(name)
         }
-        // Few go, if any.
         var result = self
-        for index in indices.reversed() where staysHere(self[index]) { result.remove(at: index) }
+        result.removeEach(where: staysHere)
         return result
     }
 
@@ -24,7 +23,10 @@ extension HTTPFields {
         for field in self where field.name == .connection {
             let value = field.value
             if value == "keep-alive" || value == "close" { continue }
-            for member in value.split(separator: ",") { names.insert(member.trimmingWhitespace.lowercased()) }
+            // By bytes: a character may be a comma with a mark on it.
+            for member in value.utf8.split(separator: UInt8(ascii: ",")) {
+                names.insert(Substring(member).trimmingWhitespace.lowercased())
+            }
         }
         return names
     }

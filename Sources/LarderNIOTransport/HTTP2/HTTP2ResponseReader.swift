@@ -78,7 +78,9 @@ struct HTTP2ResponseReader {
     ]
 
     /// RFC 9113 sections 8.1, 8.2 and 8.3.
-    private func response(_ headers: HPACKHeaders) throws(TransportError) -> HTTPResponse {
+    func response(_ headers: HPACKHeaders) throws(TransportError) -> HTTPResponse {
+        // `HTTPFields` has no more, and stops the program; HTTP/1.1 has the same limit (`HeadLimits`).
+        guard headers.count <= 65_000 else { throw malformed("\(headers.count) fields") }
         var status: Int?
         var fields = HTTPFields()
         fields.reserveCapacity(headers.count)

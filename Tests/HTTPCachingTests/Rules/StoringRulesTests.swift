@@ -233,6 +233,18 @@ struct StoringRulesTests {
         #expect(fields[values: .contentLength] == (kept.map { [$0] } ?? []))
     }
 
+    /// Few or many are left out, and the others keep their order.
+    @Test(arguments: [0, 1, 8, 9, 40]) func fieldsOfOneConnectionAreNotStored(_ count: Int) {
+        let names = (0..<count).map { "X-\($0)" }
+        var lines = ["@Date: 0", "Connection: close, X-None", "Cache-Control: max-age=9"]
+        for (index, name) in names.enumerated() { lines += ["\(name): 1", "A: \(index)", "Connection: \(name)"] }
+        let answer = response(200, lines + ["Close: 1", "Keep-Alive: timeout=5", "B: 1"])
+        let fields = CacheRules().storedFields(of: answer, responseTime: start)
+        #expect(
+            fields.map { "\($0.name.canonicalName): \($0.value)" }.filter { !$0.hasPrefix("date") }
+                == ["cache-control: max-age=9"] + names.indices.map { "a: \($0)" } + ["b: 1"])
+    }
+
     @Test func plainHitsAgreeWithTheWholeDecision() {
         let rules = CacheRules(.gateway)
         let head = response(200, ["Cache-Control: max-age=60", "ETag: \"a\"", "@Date: 0"])

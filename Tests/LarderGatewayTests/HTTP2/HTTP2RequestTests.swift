@@ -2,9 +2,12 @@ import HTTPTestSupport
 import HTTPTypes
 import LarderGateway
 import LarderHTTP
+import NIOHPACK
 import NIOSSL
 import TestSupport
 import Testing
+
+@testable import LarderServer
 
 /// Which parts of a request over HTTP/2 are refused, and how the rest is passed on.
 struct HTTP2RequestTests {
@@ -21,6 +24,14 @@ struct HTTP2RequestTests {
             try await body(setting, client)
             await client.close()
         }
+    }
+
+    /// More than `HTTPFields` can have, which would stop the program.
+    @Test func aHeadOfTooManyFieldsIsMalformed() async throws {
+        var fields = [(":method", "GET"), (":scheme", "https"), (":authority", "example.org"), (":path", "/")]
+        fields += Array(repeating: ("x", ""), count: 65_536)
+        #expect(HTTPRequest(HPACKHeaders(fields)) == nil)
+        #expect(HTTPRequest(HPACKHeaders(Array(fields[..<1_000]))) != nil)
     }
 
     /// RFC 9113 sections 8.2.1, 8.2.2, 8.3 and 8.3.1: "malformed", which is a stream error of type PROTOCOL_ERROR.

@@ -2,8 +2,13 @@ import HTTPTypes
 import NIOHPACK
 
 extension HTTPRequest {
+    /// Fewer than `HTTPFields` can have, as some are added. HTTP/1.1 has the same limit (`HeadLimits`).
+    private static let maximumFields = 65_000
+
     /// The request of a head. Nil for a head that makes the request malformed (RFC 9113 sections 8.2 and 8.3).
     init?(_ fields: HPACKHeaders) {
+        // `HTTPFields` has no more, and stops the program.
+        guard fields.count <= Self.maximumFields else { return nil }
         var method: Method?
         var scheme: String?
         var authority: String?
