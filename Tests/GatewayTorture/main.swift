@@ -13,6 +13,11 @@ guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
     print("usage: gateway-torture CACHECTL [--seconds N] [--scale PERCENT] [--memory MiB] [--only TEXT] [--keep]")
     exit(64)
 }
+guard Attack.all.contains(where: { options.only.map($0.name.contains) ?? true }) else {
+    print("no attack has '\(options.only ?? "")' in its name; there are:")
+    for attack in Attack.all { print("  \(attack.name)") }
+    exit(64)
+}
 do {
     exit(try await Run(options).run() ? 0 : 1)
 } catch {

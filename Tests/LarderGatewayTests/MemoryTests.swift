@@ -230,10 +230,13 @@ struct MemoryTests {
 
     @Test func clientsThatHoldMostAreChosenFirst() throws {
         let tokens = (0..<6).map { _ in Counter() }
-        func holder(_ index: Int, _ client: String?, held: Int, progress: Int64) throws -> Shedding.Holder {
+        func holder(
+            _ index: Int, _ client: String?, held: Int, progress: Int64, since: UInt64 = 0
+        ) throws -> Shedding.Holder {
             let address = try client.flatMap { ClientAddress(try SocketAddress(ipAddress: $0, port: 1)) }
             return Shedding.Holder(
-                id: ObjectIdentifier(tokens[index]), client: address, bytes: held, progress: progress)
+                id: ObjectIdentifier(tokens[index]), client: address, bytes: held, progress: progress,
+                since: .uptimeNanoseconds(since))
         }
         let holders = try [
             // By themselves: one that takes something, one that does not.
@@ -250,28 +253,45 @@ struct MemoryTests {
         #expect(chosen(0) == [])
         #expect(chosen(900) == [3])
         #expect(chosen(100_000) == [3, 2, 1, 5, 4, 0])
+        // Of those that take much the latest; how much says little.
+        let late = try [
+            holder(0, nil, held: 500, progress: 1 << 20, since: 1),
+            holder(1, nil, held: 400, progress: 1 << 22, since: 3),
+            holder(2, nil, held: 900, progress: 1 << 16, since: 2),
+            holder(3, nil, held: 100, progress: 65_000, since: 0),
+        ]
+        let order = Shedding.choose(late, excess: 10_000).map { holder in
+            tokens.firstIndex { ObjectIdentifier($0) == holder.id }
+        }
+        #expect(order == [3, 1, 2, 0])
     }
 
-    @Test func aClosedConnectionIsWaitedForUntilItsWorkIsOver() {
+    @Test func whatClosedConnectionsHeldIsFollowedUntilItIsReleased() {
         var closed = ClosedConnections()
         let now = NIODeadline.now()
-        var work: [Counter] = [Counter(), Counter()]
-        closed.add([.init(bytes: 100, time: now, work: work.map { ClosedConnections.Weak(object: $0) })])
-        closed.add([.init(bytes: 1_000, time: now, work: [])])
-        #expect(closed.bytes(at: now) == 100)
-        work.removeLast()
-        #expect(closed.bytes(at: now + .milliseconds(499)) == 100)
-        work.removeLast()
+        var holders = [Counter(), Counter()]
+        closed.add(
+            [
+                .init(bytes: 100, since: now, holder: holders[0]), .init(bytes: 10, since: now, holder: holders[1]),
+                .init(bytes: 1, since: now, holder: nil),
+            ], at: now)
+        #expect(closed.bytes(at: now) == 110)
+        // Of another connection, with the same load.
+        closed.add([.init(bytes: 100, since: now, holder: holders[0])], at: now)
+        #expect(closed.bytes(at: now + .milliseconds(499)) == 110)
+        holders.removeFirst()
+        #expect(closed.bytes(at: now) == 10)
+        holders.removeFirst()
         #expect(closed.bytes(at: now) == 0)
     }
 
-    @Test func aClosedConnectionIsNotWaitedForWithoutEnd() {
+    @Test func whatClosedConnectionsHeldIsNotWaitedForWithoutEnd() {
         var closed = ClosedConnections()
-        let (now, work) = (NIODeadline.now(), Counter())
-        closed.add([.init(bytes: 100, time: now, work: [ClosedConnections.Weak(object: work)])])
+        let (now, holder) = (NIODeadline.now(), Counter())
+        closed.add([.init(bytes: 100, since: now, holder: holder)], at: now)
         #expect(closed.bytes(at: now + .milliseconds(499)) == 100)
         #expect(closed.bytes(at: now + .milliseconds(500)) == 0)
-        withExtendedLifetime(work) {}
+        withExtendedLifetime(holder) {}
     }
 
     @Test func connectionsOfOneClientAreLimited() async throws {

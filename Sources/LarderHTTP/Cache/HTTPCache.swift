@@ -219,7 +219,7 @@ extension FetchOptions {
         var result = response
         let reading = Reading(response.body.makeAsyncIterator())
         let total = response.body.length
-        result.body = ResponseBody(length: total) {
+        result.body = ResponseBody(length: total, holder: response.body.holder) {
             let piece = try await reading.next()
             if let piece { onProgress(FetchProgress(bytes: reading.add(piece.count), total: total)) }
             return piece

@@ -41,15 +41,22 @@ public struct ResponseBody: AsyncSequence, Sendable {
     package let source: Source
     /// The exact number of bytes; nil while the origin has not given it.
     public let length: Int64?
+    /// What has memory for as long as the body arrives: the load, or the exchange with the origin.
+    package let holder: (any AnyObject & Sendable)?
 
     package init(_ segments: [Segment]) {
         source = .segments(segments)
         length = segments.reduce(0) { $0 + $1.count }
+        holder = nil
     }
 
-    package init(length: Int64?, live pull: @escaping @Sendable () async throws -> [UInt8]?) {
+    package init(
+        length: Int64?, holder: (any AnyObject & Sendable)? = nil,
+        live pull: @escaping @Sendable () async throws -> [UInt8]?
+    ) {
         source = .live(pull)
         self.length = length
+        self.holder = holder
     }
 
     /// As it is stored, where that is compressed and all of it is the answer.

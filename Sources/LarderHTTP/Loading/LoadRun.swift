@@ -243,7 +243,7 @@ struct LoadRun: Sendable {
             case .none?: break
             default:
                 let length = range.map { Int64($0.count) } ?? received.body.length
-                response.body = ResponseBody(length: length) { try await reader.next() }
+                response.body = ResponseBody(length: length, holder: reader.spool) { try await reader.next() }
             }
             var shared: Load.Shared?
             if let storing, forwardedRequest.purpose != .complete {
@@ -315,7 +315,7 @@ struct LoadRun: Sendable {
         _ forwardedRequest: ForwardedRequest
     ) -> ResponseBody {
         guard case .combined(let combination) = decision.answer else {
-            return ResponseBody(length: received.body.length) { try await reader.next() }
+            return ResponseBody(length: received.body.length, holder: reader.spool) { try await reader.next() }
         }
         let loader = loader
         let pending = pending
@@ -334,7 +334,8 @@ struct LoadRun: Sendable {
         }
         steps.sort { $0.0.lowerBound < $1.0.lowerBound }
         let all = CombinedBody(steps.map(\.1))
-        return ResponseBody(length: steps.reduce(0) { $0 + Int64($1.0.count) }) { try await all.next() }
+        let length = steps.reduce(0) { $0 + Int64($1.0.count) }
+        return ResponseBody(length: length, holder: reader.spool) { try await all.next() }
     }
 
     private func drain(_ body: TransportBody) async {

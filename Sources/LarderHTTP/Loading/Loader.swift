@@ -69,7 +69,7 @@ final class Loader: Sendable {
             }
         }.get()
         if case .live(let pull) = response.body.source {
-            response.body = ResponseBody(length: response.body.length) {
+            response.body = ResponseBody(length: response.body.length, holder: response.body.holder) {
                 try await deadline.limit(error as any Error) { () async -> Result<[UInt8]?, any Error> in
                     do { return .success(try await pull()) } catch { return .failure(error) }
                 }.get()

@@ -37,7 +37,8 @@ extension Load {
             switch self {
             case .arriving(let spool):
                 guard let reader = spool.makeReader(range) else { return nil }
-                return ResponseBody(length: range.map { Int64($0.count) } ?? length) { try await reader.next() }
+                let length = range.map { Int64($0.count) } ?? length
+                return ResponseBody(length: length, holder: spool) { try await reader.next() }
             case .whole(let bytes):
                 let part = range.map { Array(bytes[Int($0.lowerBound)..<Int($0.upperBound)]) } ?? bytes
                 return part.isEmpty ? .empty : ResponseBody([.bytes(part)])

@@ -313,7 +313,7 @@ final class Spool: Sendable {
 
 /// One reader of a ``Spool``; leaves when its last reference is dropped.
 final class SpoolReader: Sendable {
-    private let spool: Spool
+    let spool: Spool
     private let id: Int
 
     init(spool: Spool, id: Int) {

@@ -134,7 +134,7 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
         if let whole = body.whole { return whole.isEmpty ? .empty : ResponseBody([.bytes(whole)]) }
         let (url, load) = (request.url, load)
         if let exchange { load.load.begin { exchange.execute { exchange.cancel() } } }
-        return ResponseBody(length: body.length) {
+        return ResponseBody(length: body.length, holder: load) {
             defer { withExtendedLifetime(load) {} }
             do throws(TransportError) { return try await body.next() } catch { throw FetchError(error, url) }
         }

@@ -1,36 +1,43 @@
 import NIOCore
 
-/// What connections that were closed for their memory have still to let go of.
+/// Memory that connections had when they were closed for it, until it is released.
 ///
-/// It follows what works for each of them. The sum of all memory would not tell: others take more in the meantime.
+/// It follows what holds the memory. The sum of all memory would not tell: others take more in the meantime.
 struct ClosedConnections: Sendable {
-    /// One of them.
-    struct Connection: Sendable {
-        /// About what it had still to let go of when it was closed.
+    /// What brings content from an origin to a connection.
+    struct Source: Sendable {
+        /// About as much as it takes up, in bytes.
         let bytes: Int
-        let time: NIODeadline
-        /// What works for it, until it has.
-        let work: [Weak]
+        /// When it began to.
+        let since: NIODeadline
+        /// Several connections may have the same one.
+        weak let holder: (any AnyObject & Sendable)?
+        /// Since when the client has not taken what is there; nil for one that does.
+        var blockedSince: NIODeadline?
     }
 
-    // SAFETY: a weak reference may be read on any thread, and is not changed.
-    struct Weak: @unchecked Sendable {
-        weak var object: AnyObject?
-    }
-
-    /// How long one may take. On a machine that is busy that is long, and to close others for it would punish those
-    /// that hold little.
+    /// The time that a release may take: it is long on a busy machine, and closing others would not speed it up.
     private static let patience = TimeAmount.milliseconds(500)
 
-    private var connections: [Connection] = []
+    private var closed: [(time: NIODeadline, source: Source)] = []
 
-    mutating func add(_ closed: [Connection]) { connections += closed }
+    /// Follows the sources of connections that were closed.
+    mutating func add(_ sources: [Source], at now: NIODeadline) {
+        prune(at: now)
+        closed += sources.map { (now, $0) }
+    }
 
-    /// Bytes that are about to be let go of.
+    /// Bytes that are not released.
     mutating func bytes(at now: NIODeadline) -> Int {
-        connections.removeAll { connection in
-            now - connection.time >= Self.patience || connection.work.allSatisfy { $0.object == nil }
+        prune(at: now)
+        var known: Set<ObjectIdentifier> = []
+        return closed.reduce(0) { sum, closed in
+            guard let holder = closed.source.holder, known.insert(ObjectIdentifier(holder)).inserted else { return sum }
+            return sum + closed.source.bytes
         }
-        return connections.reduce(0) { $0 + $1.bytes }
+    }
+
+    private mutating func prune(at now: NIODeadline) {
+        closed.removeAll { now - $0.time >= Self.patience || $0.source.holder == nil }
     }
 }

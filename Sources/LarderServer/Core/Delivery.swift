@@ -40,8 +40,10 @@ final class Delivery: @unchecked Sendable {
     private var otherwise: ((BegunRequest) -> Void)?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
-    /// About what content that arrives from an origin takes up, in bytes; zero where none does.
-    private var sourceBytes = 0
+    /// What brings content from an origin; nil where none arrives.
+    private var arriving: ClosedConnections.Source?
+    /// When the client got a piece of it.
+    private var lastPiece = NIODeadline.distantPast
     /// What arrives is in the store first, where it keeps the origin waiting for no client.
     private var isStored = false
     /// Held until the client is about to get the end of its answer. Its next request may come as soon as it has that,
@@ -103,7 +105,7 @@ final class Delivery: @unchecked Sendable {
         endRelay()
         guard !isOver, let sink else { return }
         // The connection may end as the head is written.
-        if let body = deliver(answer, isHead: false, isRelayed: true, to: sink), !isOver { send(body) }
+        if let body = deliver(answer, isHead: false, to: sink), !isOver { send(body) }
     }
 
     private func endRelay() {
@@ -112,9 +114,7 @@ final class Delivery: @unchecked Sendable {
     }
 
     /// Returns content that has to be brought.
-    private func deliver(
-        _ answer: ServiceAnswer, isHead: Bool, isRelayed: Bool = false, to sink: any DeliverySink
-    ) -> ResponseBody? {
+    private func deliver(_ answer: ServiceAnswer, isHead: Bool, to sink: any DeliverySink) -> ResponseBody? {
         if answer.isOriginFault { sink.worker.counters.upstreamErrors += 1 }
         switch answer.dated(at: sink.worker.core.time.wallSeconds()) {
         case .own(let own):
@@ -125,7 +125,10 @@ final class Delivery: @unchecked Sendable {
             if answer.mayArrive {
                 isStored = response.isStored
                 if case .live = response.body.source, response.source == .network {
-                    sourceBytes = isRelayed ? MemoryBudget.relayBytes : MemoryBudget.loadBytes
+                    let holder = response.body.holder
+                    let bytes = holder is RelayedLoad ? MemoryBudget.relayBytes : MemoryBudget.loadBytes
+                    lastPiece = .now()
+                    arriving = ClosedConnections.Source(bytes: bytes, since: lastPiece, holder: holder)
                 }
                 sink.worker.shedding?.watch()
             }
@@ -146,7 +149,15 @@ final class Delivery: @unchecked Sendable {
     /// - Parameter isMoving: whether the client took something lately.
     func loadBytes(isMoving: Bool) -> Int {
         eventLoop.assertInEventLoop()
-        return isMoving || isStored || sink?.takesMore == false ? sourceBytes : 0
+        return isMoving || isStored || sink?.takesMore == false ? arriving?.bytes ?? 0 : 0
+    }
+
+    /// What brings content from an origin; nil where none arrives.
+    var source: ClosedConnections.Source? {
+        eventLoop.assertInEventLoop()
+        guard var source = arriving else { return nil }
+        if sink?.takesMore == false { source.blockedSince = lastPiece }
+        return source
     }
 
     /// The client takes more.
@@ -219,6 +230,7 @@ final class Delivery: @unchecked Sendable {
     private func deliver(_ piece: [UInt8], isLast: Bool) throws -> Bool {
         guard !isOver, let sink else { throw CancellationError() }
         if isLast { place = nil }
+        if arriving != nil { lastPiece = .now() }
         sink.deliver(piece: piece)
         // The piece may have been the connection's end.
         return isOver || sink.takesMore

@@ -9,7 +9,7 @@ final class MemoryBudget: Sendable {
     /// About what a load takes up behind a client, before the connection's part of it: its tasks, room to read into,
     /// what the transport has read ahead, and the window of the load, or what the store has in memory.
     static let loadBytes = 400 << 10
-    /// The same for a response that is relayed: without tasks and a window.
+    /// The same for a response that is relayed: without a load's task and window.
     static let relayBytes = 160 << 10
 
     /// In bytes.

@@ -16,6 +16,7 @@ final class ServerCore: Sendable {
     /// Client connections, of all event loops.
     let connectionCount = Atomic<Int>(0)
     private let lastRefusal = Atomic<UInt64>(0)
+    private let lastShedding = Atomic<UInt64>(0)
     /// Connections that could not be accepted.
     let acceptFailures = Atomic<Int>(0)
     /// What works for connections, on all event loops.
@@ -71,11 +72,7 @@ final class ServerCore: Sendable {
 
     /// Tells that connections are refused, once a minute at most.
     func tellOfRefusal() {
-        let now = time.now().uptimeNanoseconds
-        let last = lastRefusal.load(ordering: .relaxed)
-        guard last == 0 || now - min(now, last) >= 60_000_000_000,
-            lastRefusal.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
-        else { return }
+        guard isDue(lastRefusal) else { return }
         // What the configuration allows and the system does not is a mistake; the rest is load.
         let isShort = connectionLimit < configuration.limits.connections
         logger.log(
@@ -87,6 +84,24 @@ final class ServerCore: Sendable {
                 """
                 : "refusing connections: the limit of open connections is reached",
             metadata: ["category": "connections", "limit": "\(connectionLimit)"])
+    }
+
+    /// Tells that connections are closed because memory is short, once a minute at most.
+    func tellOfShedding() {
+        guard isDue(lastShedding) else { return }
+        logger.warning(
+            """
+            closing connections: memory for what clients and origins do not take is short; a client that reads nothing \
+            may be the cause, or a limit (--memory) that is too low
+            """, metadata: ["category": "connections", "limit": "\(memory.limit)"])
+    }
+
+    /// Whether a minute has passed; begins another.
+    private func isDue(_ time: borrowing Atomic<UInt64>) -> Bool {
+        let now = self.time.now().uptimeNanoseconds
+        let last = time.load(ordering: .relaxed)
+        return (last == 0 || now - min(now, last) >= 60_000_000_000)
+            && time.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
     }
 
     /// What is done about a request, whatever version of HTTP brought it.

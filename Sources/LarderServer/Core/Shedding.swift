@@ -13,13 +13,19 @@ final class Shedding: Sendable {
         let client: ClientAddress?
         /// See ``SupervisedConnection/footprint(progress:)``.
         let bytes: Int
-        /// Bytes that the client took or sent since the look before last.
+        /// Bytes that the client took or sent since the look before last; none if it is stalled.
         let progress: Int64
+        /// When content began to come for it.
+        let since: NIODeadline
     }
 
     /// Connections that hold less are never closed for it, in bytes.
     static let leastBytes = 32 << 10
-    /// Between two closings. A load takes much of its memory in that time.
+    /// More than clients take that read slowly, from one piece to the next.
+    private static let stallTime = TimeAmount.milliseconds(250)
+    /// Clients that took as much lately are alike, in bytes.
+    private static let enoughProgress: Int64 = 64 << 10
+    /// The least time between two rounds, so that every second look at most closes something.
     private static let pause = TimeAmount.milliseconds(10)
 
     /// At least one.
@@ -70,10 +76,11 @@ final class Shedding: Sendable {
         return EventLoopFuture.whenAllSucceed(lists, on: eventLoop).flatMap { lists in
             let closed = Self.choose(lists.flatMap { $0 }, excess: self.excess)
             let chosen = Set(closed.map(\.id))
+            if !closed.isEmpty { self.workers[0].core.tellOfShedding() }
             let closings = zip(self.workers, lists).map { worker, holders in
                 worker.eventLoop.submit {
-                    let closed = worker.shed(holders.map(\.id).filter(chosen.contains))
-                    self.closed.withLock { $0.add(closed) }
+                    let sources = worker.shed(holders.map(\.id).filter(chosen.contains))
+                    self.closed.withLock { $0.add(sources, at: .now()) }
                 }
             }
             return EventLoopFuture.andAllComplete(closings, on: eventLoop)
@@ -82,17 +89,26 @@ final class Shedding: Sendable {
         }
     }
 
+    /// Whether a client has stopped taking what comes for it. Its progress shows that only after two looks.
+    static func areStalled(_ sources: [ClosedConnections.Source], at now: NIODeadline) -> Bool {
+        !sources.isEmpty
+            && sources.allSatisfy { source in source.blockedSince.map { now - $0 >= stallTime } ?? false }
+    }
+
     /// The connections to close, so that at least `excess` bytes are let go of.
     ///
     /// First come those of the clients that hold the most with all their connections, by powers of two. Of clients
-    /// alike, those come first that took the least lately, and of these the ones that hold the most. A connection that
-    /// counts by itself, and takes something, comes last.
+    /// alike, those come first that took the least lately, and of these the ones that hold the most. Of those that took
+    /// much, the latest come first: the system of a client that reads nothing takes much at the beginning, too. A
+    /// connection that counts by itself, and takes something, comes last.
     static func choose(_ holders: [Holder], excess: Int) -> [Holder] {
         var sums: [ClientAddress: Int] = [:]
         for holder in holders { if let client = holder.client { sums[client, default: 0] += holder.bytes } }
-        func rank(_ holder: Holder) -> (Int, Int64, Int) {
+        func rank(_ holder: Holder) -> (Int, Int64, Int64, Int) {
             let sum = holder.client.flatMap { sums[$0] } ?? (holder.progress > 0 ? 0 : holder.bytes)
-            return (sum.leadingZeroBitCount, max(0, holder.progress), -holder.bytes)
+            let progress = min(max(0, holder.progress), enoughProgress)
+            let age = progress < enoughProgress ? 0 : -Int64(clamping: holder.since.uptimeNanoseconds)
+            return (sum.leadingZeroBitCount, progress, age, -holder.bytes)
         }
         var due = excess
         return holders.sorted { rank($0) < rank($1) }.prefix { holder in

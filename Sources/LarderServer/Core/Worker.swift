@@ -96,12 +96,15 @@ final class Worker: @unchecked Sendable {
 
     /// Connections that hold memory.
     var holders: [Shedding.Holder] {
-        connections.compactMap { id, connection in
-            let progress = connection.progress
+        let now = NIODeadline.now()
+        return connections.compactMap { id, connection in
+            let (progress, sources) = (connection.progress, connection.sources)
             let bytes = connection.footprint(progress: progress)
             guard bytes >= Shedding.leastBytes else { return nil }
             return Shedding.Holder(
-                id: id, client: client(of: connection), bytes: bytes, progress: progress)
+                id: id, client: client(of: connection), bytes: bytes,
+                progress: Shedding.areStalled(sources, at: now) ? 0 : progress,
+                since: sources.map(\.since).min() ?? .distantPast)
         }
     }
 
@@ -113,18 +116,19 @@ final class Worker: @unchecked Sendable {
     }
 
     /// Closes connections because memory runs short; those that hold little by now are spared.
-    func shed(_ ids: [ObjectIdentifier]) -> [ClosedConnections.Connection] {
+    /// - Returns: what they still have memory for.
+    func shed(_ ids: [ObjectIdentifier]) -> [ClosedConnections.Source] {
         eventLoop.assertInEventLoop()
-        return ids.compactMap { id in
-            guard let connection = connections[id] else { return nil }
-            let (bytes, held) = (connection.footprint(progress: connection.progress), core.memory.held)
-            guard bytes >= Shedding.leastBytes else { return nil }
-            let work = connection.deliveries.map { ClosedConnections.Weak(object: $0) }
+        var sources: [ClosedConnections.Source] = []
+        for id in ids {
+            guard let connection = connections[id],
+                connection.footprint(progress: connection.progress) >= Shedding.leastBytes
+            else { continue }
             counters.connectionsShed += 1
+            sources += connection.sources
             connection.reset()
-            let rest = max(0, bytes - max(0, held - core.memory.held))
-            return ClosedConnections.Connection(bytes: rest, time: .now(), work: work)
         }
+        return sources
     }
 
     // MARK: Shared bodies
@@ -207,8 +211,8 @@ protocol SupervisedConnection: AnyObject {
     var progress: Int64 { get }
     /// About as much as closing the connection would free, in bytes.
     func footprint(progress: Int64) -> Int
-    /// What brings answers to it now.
-    var deliveries: [Delivery] { get }
+    /// What brings content from origins to it now.
+    var sources: [ClosedConnections.Source] { get }
     /// Who the client is.
     var remoteAddress: SocketAddress? { get }
 }

@@ -9,7 +9,7 @@ extension HTTP1Handler: SupervisedConnection {
         heldBytes + output.lentBytes + responder.loadBytes(isMoving: progress > 0)
     }
 
-    var deliveries: [Delivery] { responder.delivery.map { [$0] } ?? [] }
+    var sources: [ClosedConnections.Source] { responder.source.map { [$0] } ?? [] }
 
     func tick(_ now: NIODeadline) {
         guard output.context != nil else { return }

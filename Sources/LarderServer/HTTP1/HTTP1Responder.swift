@@ -31,7 +31,7 @@ final class HTTP1Responder {
     /// The request that is being read or answered.
     private(set) var current: CurrentRequest?
     /// Brings the answer, or its content.
-    private(set) var delivery: Delivery?
+    private var delivery: Delivery?
     /// Of content that arrives, what the channel has no room for.
     private var rest: ArraySlice<UInt8> = []
     /// Of content in memory that other answers share, what the channel has no room for.
@@ -50,6 +50,9 @@ final class HTTP1Responder {
 
     /// Bytes of content that wait for room in the channel.
     var waitingBytes: Int { rest.count }
+
+    /// What brings the content of the answer from an origin.
+    var source: ClosedConnections.Source? { delivery?.source }
 
     /// About what the load behind the answer takes up, in bytes.
     /// - Parameter isMoving: whether the client took something lately.

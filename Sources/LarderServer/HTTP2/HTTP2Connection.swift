@@ -240,7 +240,7 @@ extension HTTP2Connection: SupervisedConnection {
         streams.values.reduce(heldBytes + heads.heldBytes) { $0 + $1.footprint(isMoving: progress > 0) }
     }
 
-    var deliveries: [Delivery] { streams.values.compactMap(\.delivery) }
+    var sources: [ClosedConnections.Source] { streams.values.compactMap(\.source) }
 
     func tick(_ now: NIODeadline) {
         if let leavingSince, !ignoresNewStreams, !isOver, now - leavingSince >= Self.roundTrip { refuseNewStreams() }

@@ -14,7 +14,7 @@ final class HTTP2Responder {
     private var record: RequestRecord?
     private var method = HTTPRequest.Method.get
     /// Brings the answer, or its content.
-    private(set) var delivery: Delivery?
+    private var delivery: Delivery?
     private var content = HTTP2Content()
     /// What was declared and is not written yet, in bytes; nil where the length is not known.
     private var left: Int64?
@@ -37,6 +37,9 @@ final class HTTP2Responder {
         self.requestContent = requestContent
         output.responder = self
     }
+
+    /// What brings the content of the answer from an origin.
+    var source: ClosedConnections.Source? { delivery?.source }
 
     /// About what the load behind the answer takes up, in bytes.
     /// - Parameter isMoving: whether the client took something lately.

@@ -52,8 +52,8 @@ final class HTTP2Stream {
         responder.delegate = self
     }
 
-    /// What brings the answer.
-    var delivery: Delivery? { responder.delivery }
+    /// What brings the content of the answer from an origin.
+    var source: ClosedConnections.Source? { responder.source }
 
     /// About as much memory as the request and the load behind its answer take up, in bytes.
     /// - Parameter isMoving: whether the client took something lately.
