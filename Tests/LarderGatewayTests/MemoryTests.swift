@@ -266,6 +266,26 @@ struct MemoryTests {
         #expect(order == [3, 1, 2, 0])
     }
 
+    @Test func aClientIsStalledWhileItsSystemAcknowledgesNothing() {
+        let start = NIODeadline.now()
+        var stall = Stall(1_000, at: start)
+        stall.look(1_000, at: start + .milliseconds(100))
+        #expect(stall.since == start)
+        stall.look(900, at: start + .milliseconds(200))
+        stall.look(900, at: start + .milliseconds(300))
+        #expect(stall.since == start + .milliseconds(200))
+
+        func areStalled(_ since: [NIODeadline?]) -> Bool {
+            let sources = since.map {
+                ClosedConnections.Source(bytes: 1, since: start, holder: nil, stalledSince: $0)
+            }
+            return Shedding.areStalled(sources, at: start + .milliseconds(250))
+        }
+        #expect(areStalled([start]) && areStalled([start, start]))
+        #expect(!areStalled([]) && !areStalled([nil]) && !areStalled([start, nil]))
+        #expect(!areStalled([start + .milliseconds(1)]))
+    }
+
     @Test func whatClosedConnectionsHeldIsFollowedUntilItIsReleased() {
         var closed = ClosedConnections()
         let now = NIODeadline.now()

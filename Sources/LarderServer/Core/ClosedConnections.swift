@@ -12,8 +12,8 @@ struct ClosedConnections: Sendable {
         let since: NIODeadline
         /// Several connections may have the same one.
         weak let holder: (any AnyObject & Sendable)?
-        /// Since when the client has not taken what is there; nil for one that does.
-        var blockedSince: NIODeadline?
+        /// Since when the client has taken no byte that waits for it; nil while none waits.
+        var stalledSince: NIODeadline?
     }
 
     /// The time that a release may take: it is long on a busy machine, and closing others would not speed it up.

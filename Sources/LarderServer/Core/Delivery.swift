@@ -21,6 +21,8 @@ protocol DeliverySink: AnyObject {
     func deliverFailure()
     /// Whether the client takes more at once.
     var takesMore: Bool { get }
+    /// See ``SendQueue/unacknowledged(_:)``.
+    var unacknowledgedBytes: Int { get }
 }
 
 /// What of an exchange cannot be done at once: work of the service, and content that arrives or comes from a disk. One
@@ -42,8 +44,8 @@ final class Delivery: @unchecked Sendable {
     private var isOver = false
     /// What brings content from an origin; nil where none arrives.
     private var arriving: ClosedConnections.Source?
-    /// When the client got a piece of it.
-    private var lastPiece = NIODeadline.distantPast
+    /// There while a piece of it waits for room.
+    private var stall: Stall?
     /// What arrives is in the store first, where it keeps the origin waiting for no client.
     private var isStored = false
     /// Held until the client is about to get the end of its answer. Its next request may come as soon as it has that,
@@ -127,8 +129,7 @@ final class Delivery: @unchecked Sendable {
                 if case .live = response.body.source, response.source == .network {
                     let holder = response.body.holder
                     let bytes = holder is RelayedLoad ? MemoryBudget.relayBytes : MemoryBudget.loadBytes
-                    lastPiece = .now()
-                    arriving = ClosedConnections.Source(bytes: bytes, since: lastPiece, holder: holder)
+                    arriving = ClosedConnections.Source(bytes: bytes, since: .now(), holder: holder)
                 }
                 sink.worker.shedding?.watch()
             }
@@ -156,7 +157,8 @@ final class Delivery: @unchecked Sendable {
     var source: ClosedConnections.Source? {
         eventLoop.assertInEventLoop()
         guard var source = arriving else { return nil }
-        if sink?.takesMore == false { source.blockedSince = lastPiece }
+        if let sink { stall?.look(sink.unacknowledgedBytes, at: .now()) }
+        source.stalledSince = stall?.since
         return source
     }
 
@@ -165,6 +167,7 @@ final class Delivery: @unchecked Sendable {
         eventLoop.assertInEventLoop()
         guard let writer, let sink, sink.takesMore else { return }
         self.writer = nil
+        stall = nil
         writer.resume()
     }
 
@@ -230,7 +233,6 @@ final class Delivery: @unchecked Sendable {
     private func deliver(_ piece: [UInt8], isLast: Bool) throws -> Bool {
         guard !isOver, let sink else { throw CancellationError() }
         if isLast { place = nil }
-        if arriving != nil { lastPiece = .now() }
         sink.deliver(piece: piece)
         // The piece may have been the connection's end.
         return isOver || sink.takesMore
@@ -243,7 +245,9 @@ final class Delivery: @unchecked Sendable {
                 guard !self.isOver, let sink = self.sink else {
                     return continuation.resume(throwing: CancellationError())
                 }
-                if sink.takesMore { continuation.resume() } else { self.writer = continuation }
+                if sink.takesMore { return continuation.resume() }
+                self.writer = continuation
+                if self.arriving != nil { self.stall = Stall(sink.unacknowledgedBytes, at: .now()) }
             }
         }
     }

@@ -21,7 +21,7 @@ final class Shedding: Sendable {
 
     /// Connections that hold less are never closed for it, in bytes.
     static let leastBytes = 32 << 10
-    /// More than clients take that read slowly, from one piece to the next.
+    /// More than passes from one acknowledgement of a client that reads slowly to the next.
     private static let stallTime = TimeAmount.milliseconds(250)
     /// Clients that took as much lately are alike, in bytes.
     private static let enoughProgress: Int64 = 64 << 10
@@ -92,7 +92,7 @@ final class Shedding: Sendable {
     /// Whether a client has stopped taking what comes for it. Its progress shows that only after two looks.
     static func areStalled(_ sources: [ClosedConnections.Source], at now: NIODeadline) -> Bool {
         !sources.isEmpty
-            && sources.allSatisfy { source in source.blockedSince.map { now - $0 >= stallTime } ?? false }
+            && sources.allSatisfy { source in source.stalledSince.map { now - $0 >= stallTime } ?? false }
     }
 
     /// The connections to close, so that at least `excess` bytes are let go of.

@@ -327,6 +327,7 @@ final class HTTP1Responder {
 /// Answers that come later.
 extension HTTP1Responder: DeliverySink {
     var takesMore: Bool { rest.isEmpty && output.isWritable }
+    var unacknowledgedBytes: Int { output.unacknowledgedBytes }
 
     func deliver(informational head: HTTPResponse) {
         guard output.context != nil, let current, !current.hasBegun, takesMore else { return }

@@ -47,6 +47,9 @@ final class HTTP2Output {
     /// Whether the client takes more at once.
     var isWritable: Bool { context != nil && channel.isWritable && frames.readableBytes < Self.flushSize }
 
+    /// See ``SendQueue/unacknowledged(_:)``.
+    var unacknowledgedBytes: Int { SendQueue.unacknowledged(channel) }
+
     /// Whether more may be read from the client.
     var allowsReading: Bool { channel.isWritable || SendQueue.pending(channel) < Self.readLimit }
 

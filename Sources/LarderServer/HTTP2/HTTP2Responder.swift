@@ -294,6 +294,9 @@ extension HTTP2Responder: DeliverySink {
         return left <= 0 || output.room > 0
     }
 
+    /// Of all streams of the connection.
+    var unacknowledgedBytes: Int { output.unacknowledgedBytes }
+
     func deliver(informational head: HTTPResponse) {
         guard output.isWritable, !hasBegun, head.status.code != 100, head.status.code != 101 else { return }
         var head = head

@@ -39,6 +39,9 @@ final class HTTP2StreamOutput {
     /// What may be written now, in bytes.
     var room: Int64 { max(0, min(window, output.windows.connection)) }
 
+    /// Of the connection: see ``SendQueue/unacknowledged(_:)``.
+    var unacknowledgedBytes: Int { output.unacknowledgedBytes }
+
     /// Whether the window of the stream itself is used up.
     var isOutOfWindow: Bool { window <= 0 }
 
