@@ -282,7 +282,10 @@ let package = Package(
         ),
         .testTarget(
             name: "TestOriginTests",
-            dependencies: ["HTTPTestSupport", "LarderHTTP", "LarderNIOTransport", "TestOrigin", .httpTypes, .nioSSL]
+            dependencies: [
+                "HTTPTestSupport", "LarderHTTP", "LarderNIOTransport", "TestOrigin", .httpTypes, .nioCore, .nioPosix,
+                .nioSSL,
+            ]
         ),
         .testTarget(
             name: "LarderAsyncHTTPClientTests",
