@@ -69,6 +69,36 @@ struct CompressionTests {
         }
     }
 
+    /// In the index, and in files: those are held in memory when they are asked for again.
+    @Test(arguments: [6_000, 100_000, 900_000]) func membersAreSentFromMemory(_ length: Int) async throws {
+        var random = SeededGenerator(seed: 1)
+        let words = (0..<length / 4).map { _ in "w\(Int.random(in: 0..<4_096, using: &random))" }
+        let text = Array(words.joined(separator: " ").utf8.prefix(length))
+        try await run(text) { client, setting in
+            func ask(_ accepted: String, method: String = "GET") async throws -> RawResponse {
+                try await client.send(get("/", "Accept-Encoding: \(accepted)", method: method))
+                return try await client.response(to: method)
+            }
+            let first = try await ask("gzip")
+            #expect(Self.inflated(first.body, length) == text)
+            // 6,000 are in the index.
+            let held = { try await setting.store.perform { try $0.statistics().memoryTier.count } }
+            try await waitWhile {
+                _ = try await ask("gzip")
+                return length > 50_000 ? try await held() == 0 : false
+            }
+            let next = try await ask("gzip")
+            #expect(next.body == first.body && next["Content-Length"] == "\(first.body.count)")
+            #expect(next["Content-Encoding"] == "gzip" && next["ETag"] == "W/\"one\"")
+            try await #expect(ask("identity").body == text)
+            let head = try await ask("gzip", method: "HEAD")
+            #expect(head.body.isEmpty && head["Content-Length"] == "\(first.body.count)")
+            try await #expect(ask("gzip").body == first.body)
+            // The body itself is not.
+            if length > 50_000 { try await #expect(held() == 1) }
+        }
+    }
+
     @Test func rangesConditionsAndNoTransform() async throws {
         let text = Self.text(50_000)
         try await run(text) { client, _ in

@@ -177,7 +177,9 @@
                         }
                         #expect(reads.withLock { $0 } == 0)
                         var plainHits = 0
-                        cache.withPlainHit(Key(Fixture.url), PlainQuestion(), HeldKind<Int>(), values: { _ in nil }) {
+                        cache.withPlainHit(
+                            Key(Fixture.url), PlainQuestion(), HeldContentKinds<Int>(), values: { _ in nil }
+                        ) {
                             _ in plainHits += 1
                         }
                         #expect(plainHits == 0 && reads.withLock { $0 } == 0)
@@ -186,7 +188,9 @@
                         try await #expect(response.body.bytes() == body(100_000, 1))
                         #expect(reads.withLock { $0 } > 0)
                         // Once is enough.
-                        cache.withPlainHit(Key(Fixture.url), PlainQuestion(), HeldKind<Int>(), values: { _ in nil }) {
+                        cache.withPlainHit(
+                            Key(Fixture.url), PlainQuestion(), HeldContentKinds<Int>(), values: { _ in nil }
+                        ) {
                             _ in plainHits += 1
                         }
                         #expect(plainHits == 1)

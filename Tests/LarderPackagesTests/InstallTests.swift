@@ -27,7 +27,7 @@ import Testing
             var plain = false
             let question = PlainQuestion()
             setting.cache.withPlainHit(
-                "http://a.example/index.html", question, HeldKind<Int>(), values: { _ in nil }
+                "http://a.example/index.html", question, HeldContentKinds<Int>(), values: { _ in nil }
             ) { _ in plain = true }
             #expect(plain)
             // Stale by now.

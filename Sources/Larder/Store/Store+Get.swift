@@ -131,9 +131,24 @@ extension Store {
         _ body: (_ metadata: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer) -> Void
     ) throws -> Bool {
         try requireOpen()
-        return try engine.lookups.visitInline(key, visibility(includingExpired)) { view, bytes in
+        return try engine.lookups.visitInline(key, visibility(includingExpired)) { view, bytes, _ in
             guard let metadata = view.metadata else { return false }
             body(metadata, bytes)
+            return true
+        } ?? false
+    }
+
+    /// The same, also where the index has the gzip member of the body.
+    /// - Parameter body: gets the length of the body as well, in bytes.
+    package func visitInPlace(
+        _ key: Key, includingExpired: Bool,
+        _ body: (_ metadata: UnsafeRawBufferPointer, InPlaceBody, _ length: Int64) -> Void
+    ) throws -> Bool {
+        try requireOpen()
+        return try engine.lookups.visitInline(key, visibility(includingExpired), takesMembers: true) {
+            view, bytes, encoding in
+            guard let metadata = view.metadata else { return false }
+            body(metadata, encoding == .gzip ? .member(bytes) : .bytes(bytes), Int64(clamping: view.length))
             return true
         } ?? false
     }
@@ -217,4 +232,11 @@ extension Store {
             return try await IOPool.shared.run { try engine.lookups.get(key, quiet) }
         }
     }
+}
+
+/// What the index has of a body.
+package enum InPlaceBody {
+    case bytes(UnsafeRawBufferPointer)
+    /// The gzip member that is stored for it.
+    case member(UnsafeRawBufferPointer)
 }

@@ -26,6 +26,8 @@ package struct HeldContent<Value: Sendable>: Sendable {
     /// Of the body, in bytes.
     package let length: Int64
     package let value: Value
+    /// Whether it was made in the second of the ways that were asked for.
+    package let isOther: Bool
 }
 
 /// The numbers of kinds: from 1, each once in a process.
@@ -51,14 +53,17 @@ extension Store {
     /// Runs `body` on the metadata of the entry under `key`, in place, and on what was made of its body, without a look
     /// at the body. Returns false without running it if there is no such entry, or nothing is held: then `get` finds
     /// out. Counts as an access. The buffer must not leave `body`, which should be short.
+    /// - Parameter other: a second way in which it may have been made. Default: none.
     package func visitHeld<Value>(
-        _ key: Key, includingExpired: Bool = false, _ kind: HeldKind<Value>,
+        _ key: Key, includingExpired: Bool = false, _ kind: HeldKind<Value>, or other: HeldKind<Value>? = nil,
         _ body: (_ metadata: UnsafeRawBufferPointer, _ content: HeldContent<Value>) -> Void
     ) throws -> Bool {
         try requireOpen()
-        return try engine.lookups.visitHeld(key, visibility(includingExpired), kind) { view, digest, value in
+        return try engine.lookups.visitHeld(key, visibility(includingExpired), kind, or: other) {
+            view, digest, value, isOther in
             guard let metadata = view.metadata else { return false }
-            body(metadata, HeldContent(digest: digest, length: Int64(clamping: view.length), value: value))
+            let length = Int64(clamping: view.length)
+            body(metadata, HeldContent(digest: digest, length: length, value: value, isOther: isOther))
             return true
         } ?? false
     }
@@ -105,12 +110,29 @@ extension Body {
         guard let place = fileInMemory, let tier = place.tier, case .digest(let digest) = place.name,
             tier.beginMaking(kind, of: digest, cost: Int(length.bytes))
         else { return }
+        holdLater(in: tier, kind, digest, of: self, make)
+    }
+
+    /// The same of the gzip member that is stored for a body. Does nothing for a body that has none.
+    package func holdMemberLater<Value>(_ kind: HeldKind<Value>, _ make: @escaping @Sendable (RawSpan) -> Value) {
+        guard case .compressed(let body) = storage, let place = body.place, let tier = place.tier,
+            case .digest(let digest) = place.name,
+            tier.beginMaking(kind, of: digest, cost: Int(body.member.length.bytes))
+        else { return }
+        holdLater(in: tier, kind, digest, of: body.member, make)
+    }
+
+    /// - Parameter source: what the value is made of.
+    private func holdLater<Value>(
+        in tier: MemoryTier, _ kind: HeldKind<Value>, _ digest: Digest, of source: Body,
+        _ make: @escaping @Sendable (RawSpan) -> Value
+    ) {
         let body = self
         IOPool.shared.submit {
             // What cannot be read is not held.
             try? body.withBytes { span in
                 guard span.withUnsafeBytes({ Digest.of($0) }) == digest else { return }
-                tier.hold(make(span), kind, of: digest, cost: Int(body.length.bytes))
+                try source.withBytes { tier.hold(make($0), kind, of: digest, cost: Int(source.length.bytes)) }
             }
             tier.endMaking(kind, of: digest)
         }

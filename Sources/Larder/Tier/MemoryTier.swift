@@ -110,6 +110,16 @@ final class MemoryTier: Sendable {
         return value as? Value
     }
 
+    /// What was made of the body with a digest in one of two ways. Counts once.
+    func value<Value>(
+        _ kind: HeldKind<Value>, or other: HeldKind<Value>, of digest: Digest
+    ) -> (value: Value, isOther: Bool)? {
+        if case .value(let value)? = find(Name(digest: digest, kind: kind.number), countsMiss: false) {
+            return (value as? Value).map { ($0, false) }
+        }
+        return self.value(other, of: digest).map { ($0, true) }
+    }
+
     /// Holds a value, if there is room for it.
     /// - Parameter cost: bytes of memory that it takes, about.
     func hold<Value>(_ value: Value, _ kind: HeldKind<Value>, of digest: Digest, cost: Int) {
@@ -191,11 +201,11 @@ final class MemoryTier: Sendable {
         }
     }
 
-    private func find(_ name: Name, isCounted: Bool = true) -> Held? {
+    private func find(_ name: Name, isCounted: Bool = true, countsMiss: Bool = true) -> Held? {
         state.withLock { state in
             let found = state.clock.value(for: name)
             if !isCounted { return found }
-            if found == nil { state.misses &+= 1 } else { state.hits &+= 1 }
+            if found != nil { state.hits &+= 1 } else if countsMiss { state.misses &+= 1 }
             return found
         }
     }

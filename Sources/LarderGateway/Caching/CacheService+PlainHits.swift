@@ -10,12 +10,11 @@ extension CacheService {
             !(request.via.map { hasBeenHere([$0]) } ?? false)
         else { return nil }
         let key = Key(bytes: Self.key(authority, request))
-        let isAbsent = cache.withPlainHit(key, request.question, SharedBody.kind, values: { request.values($0) }) {
-            hit in
-            guard case .stored(let stored, let digest) = hit.content, let member = stored.compressedForm else {
-                return body(ServiceHit(hit, hitFields))
+        let isAbsent = cache.withPlainHit(key, request.question, heldKinds, values: { request.values($0) }) { hit in
+            guard let member = StoredCoding.member(of: hit) else { return body(ServiceHit(hit, hitFields)) }
+            StoredCoding.send(hit, member.content, length: member.length, to: request) {
+                body(ServiceHit($0, hitFields))
             }
-            StoredCoding.send(hit, member, digest, to: request) { body(ServiceHit($0, hitFields)) }
         }
         return isAbsent ? key : nil
     }

@@ -3,18 +3,34 @@ import Larder
 import LarderHTTP
 import LarderServer
 import Locks
+import NIOCore
 
 /// The same for plain hits, on bytes.
 extension StoredCoding {
+    /// The gzip member that is stored for the content; nil where none is.
+    static func member(of hit: PlainHit) -> (content: PlainHit.Content, length: Int64)? {
+        switch hit.content {
+        case .member(.bytes(let bytes)): return (.bytes(bytes), Int64(bytes.count))
+        case .member(.held(let value, let digest)):
+            return (value as? ByteBuffer).map { (.held($0, digest), Int64($0.readableBytes)) }
+        case .stored(let body, let digest):
+            guard let member = body.compressedForm else { return nil }
+            SharedBody.noteMember(of: body)
+            return (.stored(member, digest), member.length.bytes)
+        case .bytes, .held, .none: return nil
+        }
+    }
+
     /// Runs `body` on the answer with the gzip member; does not run it where the client gets the body itself, or the
     /// long way has to find out.
     static func send(
-        _ hit: PlainHit, _ member: Body, _ digest: Digest, to request: PlainRequest, _ body: (PlainHit) -> Void
+        _ hit: PlainHit, _ member: PlainHit.Content, length: Int64, to request: PlainRequest,
+        _ body: (PlainHit) -> Void
     ) {
         guard request.question.isUnconditional, accepts(request.values("accept-encoding")),
             let fields = fields(hit.fields)
         else { return }
-        fields.withUnsafeBytes { body(hit.sending(member, digest, $0)) }
+        fields.withUnsafeBytes { body(hit.sending(member, length: length, $0)) }
     }
 
     /// Those of the answer with the member; nil where there are some that it must not have.

@@ -18,20 +18,20 @@ struct PlainHitLookup: Sendable {
     /// See ``HTTPCache/withPlainHit(_:_:_:values:_:)``.
     /// - Returns: true if nothing is stored under the key, nor in a package.
     func visit(
-        _ key: Key, _ question: PlainQuestion, _ kind: HeldKind<some Sendable>, values: (String) -> [UInt8]?,
-        _ body: (PlainHit) -> Void
+        _ key: Key, _ question: PlainQuestion, _ kinds: HeldContentKinds<some Sendable>,
+        values: (String) -> [UInt8]?, _ body: (PlainHit) -> Void
     ) -> Bool {
         guard context.isPlain.load(ordering: .relaxed), !packages.isSuperseding.load(ordering: .relaxed) else {
             return false
         }
         var selected: VariantMemory.Selected?
-        let isFound = visitEntry(key, kind) { metadata, content, length in
+        let isFound = visitEntry(key, kinds) { metadata, content, length in
             if !answer(question, metadata, content, length: length, body) {
                 selected = variants.selected(metadata, values)
             }
         }
         if let selected {
-            _ = visitEntry(selected.key(key), kind) { metadata, content, length in
+            _ = visitEntry(selected.key(key), kinds) { metadata, content, length in
                 _ = answer(question, metadata, content, length: length, selecting: selected.selecting, body)
             }
             return false
@@ -46,7 +46,7 @@ struct PlainHitLookup: Sendable {
         if row.isWhole {
             guard case .hit = try? store.lookUp(PackageKeys.owner(row.generation)) else { return false }
         }
-        _ = visitEntry(member, kind) { metadata, content, length in
+        _ = visitEntry(member, kinds) { metadata, content, length in
             _ = answer(question, metadata, content, length: length, body)
         }
         return false
@@ -54,15 +54,21 @@ struct PlainHitLookup: Sendable {
 
     /// False if there is no entry. An error of the store counts as one: the long way asks again, and tells of it.
     private func visitEntry(
-        _ key: Key, _ kind: HeldKind<some Sendable>,
+        _ key: Key, _ kinds: HeldContentKinds<some Sendable>,
         _ body: (_ metadata: UnsafeRawBufferPointer, PlainHit.Content, _ length: Int64) -> Void
     ) -> Bool {
-        let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
-            body(metadata, .bytes(bytes), Int64(bytes.count))
+        let isInline = try? store.visitInPlace(key, includingExpired: true) { metadata, found, length in
+            switch found {
+            case .bytes(let bytes): body(metadata, .bytes(bytes), length)
+            case .member(let bytes): body(metadata, .member(.bytes(bytes)), length)
+            }
         }
         if isInline == true { return true }
-        let isHeld = try? store.visitHeld(key, includingExpired: true, kind) { metadata, content in
-            body(metadata, .held(content.value, content.digest), content.length)
+        let isHeld = try? store.visitHeld(key, includingExpired: true, kinds.whole, or: kinds.member) {
+            metadata, held in
+            let content: PlainHit.Content =
+                held.isOther ? .member(.held(held.value, held.digest)) : .held(held.value, held.digest)
+            body(metadata, content, held.length)
         }
         if isHeld == true { return true }
         // What only waiting can tell, the long way does.
@@ -109,7 +115,11 @@ struct PlainHitLookup: Sendable {
             return true
         }
         // Who sends the compressed form has to say so of it in such answers, too: the long way does.
-        if case .stored(let body, _) = content, body.compressedForm != nil { return false }
+        switch content {
+        case .member: return false
+        case .stored(let body, _) where body.compressedForm != nil: return false
+        default: break
+        }
         let tag = FieldLines.find("etag", in: fields)
         let answer = context.rules.hit(
             question.conditions, isHead: question.isHead, policy: policy, status: layout.status, length: length,
@@ -157,16 +167,29 @@ extension HTTPCache {
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
     ///   - question: what else the answer depends on.
-    ///   - kind: what the caller may have made of content that is in a file.
+    ///   - kinds: what the caller may have made of content that is in a file.
     ///   - values: gives the values of all lines with a name, which is in lower case, joined by commas; nil if there is
     ///     none.
     ///   - body: copies the bytes it needs, and must return quickly.
     /// - Returns: true if nothing is stored for the URL.
     @discardableResult
     package func withPlainHit(
-        _ key: Key, _ question: PlainQuestion, _ kind: HeldKind<some Sendable>, values: (String) -> [UInt8]?,
-        _ body: (PlainHit) -> Void
+        _ key: Key, _ question: PlainQuestion, _ kinds: HeldContentKinds<some Sendable>,
+        values: (String) -> [UInt8]?, _ body: (PlainHit) -> Void
     ) -> Bool {
-        plainHits.visit(key, question, kind, values: values, body)
+        plainHits.visit(key, question, kinds, values: values, body)
+    }
+}
+
+/// What a caller may hold of content that is in a file.
+package struct HeldContentKinds<Value: Sendable>: Sendable {
+    /// Made of all of it.
+    package let whole: HeldKind<Value>
+    /// Made of the gzip member that is stored for it; nil where none are.
+    package let member: HeldKind<Value>?
+
+    package init(whole: HeldKind<Value> = HeldKind(), member: HeldKind<Value>? = nil) {
+        self.whole = whole
+        self.member = member
     }
 }

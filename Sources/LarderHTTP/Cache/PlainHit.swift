@@ -12,8 +12,18 @@ package struct PlainHit {
         case held(any Sendable, Digest)
         /// In a file, perhaps encrypted, or compressed.
         case stored(Body, Digest)
+        /// What is stored is a gzip member: it is sent to who accepts that, after ``PlainHit/sending(_:length:_:)``.
+        case member(Member)
         /// There is none: an answer to HEAD, or 304.
         case none
+    }
+
+    /// The place of a gzip member that is stored for the content.
+    package enum Member {
+        /// In the store's mapping.
+        case bytes(UnsafeRawBufferPointer)
+        /// In memory: the value that was made of it, and the digest of the content.
+        case held(any Sendable, Digest)
     }
 
     /// The status code.
@@ -32,9 +42,9 @@ package struct PlainHit {
     package let range: Range<Int64>
 
     /// With another form of the content, of which all is sent.
-    package func sending(_ body: Body, _ digest: Digest, _ fields: UnsafeRawBufferPointer) -> PlainHit {
+    package func sending(_ content: Content, length: Int64, _ fields: UnsafeRawBufferPointer) -> PlainHit {
         PlainHit(
-            status: status, fields: fields, missingLength: body.length.bytes, ageSeconds: ageSeconds,
-            freshSeconds: freshSeconds, content: .stored(body, digest), range: 0..<body.length.bytes)
+            status: status, fields: fields, missingLength: length, ageSeconds: ageSeconds, freshSeconds: freshSeconds,
+            content: content, range: 0..<length)
     }
 }

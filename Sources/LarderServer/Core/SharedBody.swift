@@ -8,9 +8,16 @@ import NIOCore
 package enum SharedBody {
     /// How the store knows them.
     package static let kind = HeldKind<ByteBuffer>()
+    /// How it knows the gzip members that are stored for bodies.
+    package static let memberKind = HeldKind<ByteBuffer>()
 
     /// A body was requested that is not held: it is from the second time on.
     static func note(_ body: Body) {
         body.holdLater(kind) { span in span.withUnsafeBytes { ByteBuffer(bytes: $0) } }
+    }
+
+    /// The gzip member of a body was.
+    package static func noteMember(of body: Body) {
+        body.holdMemberLater(memberKind) { span in span.withUnsafeBytes { ByteBuffer(bytes: $0) } }
     }
 }

@@ -99,6 +99,8 @@ struct PlainHits {
             }
             writeHead(hit, roomFor: 0)
             return Answer(record: record, content: .stored(body, hit.range))
+        // The service has to decide.
+        case .member: return nil
         }
     }
 

@@ -102,6 +102,8 @@ struct HTTP2PlainHits {
             // The long way tells of what cannot be read.
             let bytes = try? StoredBytes.complete(body).bytes(in: hit.range)
             return bytes?.withUnsafeBytes { write(record, hit, $0, stream) } ?? .none
+        // The service has to decide.
+        case .member: return .none
         }
     }
 

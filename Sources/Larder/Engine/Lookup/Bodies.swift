@@ -136,6 +136,15 @@ final class Bodies: EnginePart {
         tier.value(kind, of: digest, isCounted: isCounted)
     }
 
+    /// As above, made in one of two ways: whether in the second.
+    @inline(__always)
+    func held<Value>(
+        _ kind: HeldKind<Value>, or other: HeldKind<Value>?, _ digest: Digest
+    ) -> (value: Value, isOther: Bool)? {
+        if let other { return tier.value(kind, or: other, of: digest) }
+        return held(kind, digest).map { ($0, false) }
+    }
+
     // MARK: Content
 
     /// The bytes with a digest; nil where no entry in the index has them.

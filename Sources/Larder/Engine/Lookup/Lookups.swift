@@ -349,13 +349,13 @@ final class Lookups: EnginePart {
 
     /// Runs `body` on the bytes of a hit, in place where they are in the index.
     func visitBody(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> Void) throws {
-        let isDone: Void? = try visitInline(key, visibility) { _, bytes in try body(bytes.bytes) }
+        let isDone: Void? = try visitInline(key, visibility) { _, bytes, _ in try body(bytes.bytes) }
         if isDone == nil { try get(key, visibility)?.body.withBytes(body) }
     }
 
     /// Copies the bytes of a hit into `buffer`, as far as they fit; returns how many there are, nil for a miss.
     func read(_ key: Key, _ visibility: Visibility, into buffer: UnsafeMutableRawBufferPointer) throws -> Int? {
-        let length = try visitInline(key, visibility) { _, bytes in
+        let length = try visitInline(key, visibility) { _, bytes, _ in
             buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(buffer.count)))
             return bytes.count
         }
@@ -367,9 +367,11 @@ final class Lookups: EnginePart {
 
     /// Runs `body` on the record and the bytes of a hit that is committed and whose body is in the index; nil, without
     /// running it, for every other and for a miss.
+    /// - Parameter takesMembers: whether the bytes may be the gzip member of the body.
     @inline(__always)
     func visitInline<R>(
-        _ key: Key, _ visibility: Visibility, _ body: (EntryView, UnsafeRawBufferPointer) throws -> R
+        _ key: Key, _ visibility: Visibility, takesMembers: Bool = false,
+        _ body: (EntryView, UnsafeRawBufferPointer, BodyEncoding) throws -> R
     ) throws -> R? {
         guard !bodies.isVerifying else { return nil }
         let use = uptime.uptime()
@@ -378,22 +380,23 @@ final class Lookups: EnginePart {
             guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
             if let bytes = view.embedded {
                 noteHit(stamp: view.stamp, length: UInt64(bytes.count), use: use, visibility)
-                return try body(view, bytes)
+                return try body(view, bytes, .identity)
             }
             guard blob.count >= BlobRecord.inlineLength,
-                blob[1] == BlobRecord.Location.inline.rawValue, BlobRecord.isPlain(blob), blob[3] == 0,
-                view.fits(blob)
+                blob[1] == BlobRecord.Location.inline.rawValue, let encoding = BlobRecord.encodingInPlace(blob),
+                encoding == .identity || takesMembers && encoding == .gzip, blob[3] == 0, view.fits(blob)
             else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
-            return try body(view, BlobRecord.inlineBytes(blob))
+            return try body(view, BlobRecord.inlineBytes(blob), encoding)
         }
     }
 
     /// Runs `body` on the record of a hit that is committed, and on what was made of its body and is held in memory;
     /// nil, without running it, for every other hit and for a miss.
+    /// - Parameter other: a second way in which it may have been made; `body` gets whether it was.
     func visitHeld<Value, R>(
-        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>,
-        _ body: (EntryView, Digest, Value) throws -> R
+        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>, or other: HeldKind<Value>?,
+        _ body: (EntryView, Digest, Value, _ isOther: Bool) throws -> R
     ) throws -> R? {
         let use = uptime.uptime()
         guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
@@ -408,9 +411,9 @@ final class Lookups: EnginePart {
                 guard let head = BlobRecord(blob), head.isComplete, view.fits(blob) else { return nil }
                 digest = head.digest
             }
-            guard let value = bodies.held(kind, digest) else { return nil }
+            guard let held = bodies.held(kind, or: other, digest) else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
-            return try body(view, digest, value)
+            return try body(view, digest, held.value, held.isOther)
         }
     }
 
