@@ -123,7 +123,7 @@ let package = Package(
         .target(name: "HTTPWire", dependencies: [.httpTypes]),
         .target(
             name: "LarderHTTP",
-            dependencies: ["HTTPCaching", "Larder", "Locks", .httpTypes, .logging, .systemPackage]
+            dependencies: ["HTTPCaching", "HTTPWire", "Larder", "Locks", .httpTypes, .logging, .systemPackage]
         ),
         .target(
             name: "LarderNIOTransport",

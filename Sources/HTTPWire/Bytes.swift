@@ -84,6 +84,9 @@ extension UnsafeRawBufferPointer {
         return true
     }
 
+    /// Whether these bytes spell `text`, as for ``spells(_:at:)``.
+    @inline(__always) package func spells(_ text: StaticString) -> Bool { spells(text, at: 0..<count) }
+
     /// The bytes of a range as a string.
     @inline(__always) package func string(_ range: Range<Int>) -> String {
         String(decoding: UnsafeRawBufferPointer(rebasing: self[range]), as: UTF8.self)

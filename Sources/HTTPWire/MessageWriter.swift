@@ -73,28 +73,38 @@ package enum MessageWriter {
         buffer.append(contentsOf: crlf)
     }
 
+    /// Writes the fields of a head but for those that say where the message ends, and of the connection.
+    /// - Returns: the value of `Content-Length`, if the head has one.
+    package static func appendFields(of head: HeadForm, to buffer: inout [UInt8]) throws(WireError) -> [UInt8]? {
+        var length: [UInt8]?
+        try head.forEachField { (name, value) throws(WireError) in
+            // Few names have these lengths.
+            switch name.count {
+            case 10 where name.spells("connection") || name.spells("keep-alive"): break
+            case 14 where name.spells("content-length"): length = Array(value)
+            case 17 where name.spells("transfer-encoding"): break
+            default: try appendField(name: name, value: value, to: &buffer)
+            }
+        }
+        return length
+    }
+
     /// Writes a field line, the value byte for byte.
     package static func append(_ field: HTTPField, to buffer: inout [UInt8]) throws(WireError) {
-        try field.withUnsafeBytesOfValue { (value) throws(WireError) in
-            try appendField(name: field.name.rawName, value: UnsafeRawBufferPointer(value), to: &buffer)
+        try field.withBytes { (name, value) throws(WireError) in
+            try appendField(name: name, value: value, to: &buffer)
         }
     }
 
     /// Writes a field line.
     package static func appendField(
-        name: String, value: UnsafeRawBufferPointer, to buffer: inout [UInt8]
+        name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, to buffer: inout [UInt8]
     ) throws(WireError) {
         var control = value.firstControl(from: 0)
         while control < value.count, value[control] == Byte.tab { control = value.firstControl(from: control + 1) }
         guard control == value.count else { throw .unwritable }
-        // A view of a string would give its bytes one by one.
-        var name = name
-        let isToken = name.withUTF8 { name in
-            guard !name.isEmpty, name.allSatisfy(\.isTokenCharacter) else { return false }
-            buffer.append(contentsOf: name)
-            return true
-        }
-        guard isToken else { throw .unwritable }
+        guard !name.isEmpty, name.allSatisfy(\.isTokenCharacter) else { throw .unwritable }
+        buffer.append(contentsOf: name)
         buffer.append(Byte.colon)
         buffer.append(Byte.space)
         buffer.append(contentsOf: value)

@@ -3,11 +3,14 @@ import HTTPTypes
 /// The head of a response.
 package struct ResponseHead: Sendable {
     /// Status, and fields as received, all in order.
-    package var response: HTTPResponse
-    package var version: HTTPVersion
-    package var framing: BodyFraming
+    package let lines: HeadLines
+    package let version: HTTPVersion
+    package let framing: BodyFraming
     /// Whether the connection can be used again once the content has been read.
-    package var persists: Bool
+    package let persists: Bool
+
+    /// Status and fields as objects.
+    package var response: HTTPResponse { lines.response }
 
     /// Reads a head, as ``HeadScanner`` finds it.
     /// - Parameters:
@@ -24,20 +27,13 @@ package struct ResponseHead: Sendable {
         try FieldLine.parse(bytes, from: index, rules: .response, maximum: limits.fields, into: &lines)
 
         var framingFields = FramingFields()
-        var fields = HTTPFields()
-        fields.reserveCapacity(lines.count)
-        for line in lines {
-            try framingFields.add(line, in: bytes)
-            guard let field = line.field(in: bytes) else { throw .invalidFieldName }
-            fields.append(field)
-        }
+        for line in lines { try framingFields.add(line, in: bytes) }
         let framing = try Self.framing(framingFields, status: status.code, method: method, version: version)
         let persists =
             version.persists(close: framingFields.close, keepAlive: framingFields.keepAlive)
             && framing != .untilClose && framing != .tunnel
         return ResponseHead(
-            response: HTTPResponse(status: status, headerFields: fields), version: version, framing: framing,
-            persists: persists)
+            lines: HeadLines(status, bytes, lines), version: version, framing: framing, persists: persists)
     }
 
     /// RFC 9112 section 6.3.

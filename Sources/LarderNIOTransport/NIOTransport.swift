@@ -86,7 +86,7 @@ public final class NIOTransport: Transport {
             }
             switch event {
             case .final(let head, let length, let piece):
-                return TransportResponse(exchange, head, length: length, piece)
+                return TransportResponse(head: head.response, body: TransportBody(exchange, length: length, piece))
             case .stale where isKept: continue
             case .stale, .informational:
                 throw TransportError(
@@ -183,16 +183,15 @@ public final class NIOTransport: Transport {
     }
 }
 
-extension TransportResponse {
+extension TransportBody {
     /// - Parameter piece: the content that came with the head.
-    init(_ exchange: Exchange, _ head: HTTPResponse, length: Int64?, _ piece: Exchange.Piece) {
+    init(_ exchange: Exchange, length: Int64?, _ piece: Exchange.Piece) {
         if piece.isLast, length == Int64(piece.bytes.count) {
-            self.init(head: head, body: TransportBody(whole: piece.bytes))
+            self.init(whole: piece.bytes)
             return
         }
         let reader = BodyReader(exchange, piece)
-        self.init(
-            head: head, body: TransportBody(length: length) { () throws(TransportError) in try await reader.next() })
+        self.init(length: length) { () throws(TransportError) in try await reader.next() }
     }
 }
 

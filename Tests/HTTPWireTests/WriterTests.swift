@@ -65,7 +65,9 @@ import Testing
     ]) func aFieldThatCouldEndALineIsRefused(name: String, value: String) {
         var out = bytes("kept")
         #expect(throws: WireError.unwritable) {
-            try bytes(value).withUnsafeBytes { try MessageWriter.appendField(name: name, value: $0, to: &out) }
+            try bytes(name).withUnsafeBytes { name in
+                try bytes(value).withUnsafeBytes { try MessageWriter.appendField(name: name, value: $0, to: &out) }
+            }
         }
         #expect(out == bytes("kept"))
     }

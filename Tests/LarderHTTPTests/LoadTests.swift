@@ -260,7 +260,7 @@ struct LoadTests {
         let body = ResponseBody(length: nil, live: { try await reader?.next() })
         return Load.Arrival(
             response: FetchResponse(
-                head: HTTPResponse(status: .ok), body: body, source: .network, storedStatus: nil, originStatus: 200,
+                .objects(HTTPResponse(status: .ok)), body: body, source: .network, storedStatus: nil, originStatus: 200,
                 ageSeconds: nil, freshSeconds: nil, cacheStatus: nil, isStored: false),
             shared: nil)
     }

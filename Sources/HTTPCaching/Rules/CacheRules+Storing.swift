@@ -23,6 +23,10 @@ extension CacheRules {
             if !somethingAllowsStoring { return .notCacheable }
             return nil
         }
+
+        /// One that neither the other fields of the response nor a lifetime from elsewhere can make up for: most of
+        /// what is not stored says so itself.
+        var directiveObstacle: StoringObstacle? { obstacle == .notCacheable ? nil : obstacle }
     }
 
     /// Section 3: evaluates every condition.
@@ -49,6 +53,14 @@ extension CacheRules {
             somethingAllowsStoring: directives.isPublic || (!isShared && directives.permitsPrivateStoring)
                 || hasExplicitFreshness
                 || Self.isHeuristicallyCacheable(status: status))
+    }
+
+    /// The reason that a response to a GET of which nothing is stored is not stored, where its status and directives
+    /// are enough to know that; else nil. With all its fields
+    /// ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)`` decides the same.
+    /// - Parameter response: neither 206 nor 304; has at least the fields in ``directiveFields``.
+    package func obstacle(byDirectives response: HTTPResponse, to request: HTTPRequest) -> StoringObstacle? {
+        storingConditions(response, request: request, control(of: response)).directiveObstacle
     }
 
     /// Section 3.5: the directives that let a shared cache reuse a response to a request with `Authorization`.
@@ -141,8 +153,7 @@ extension CacheRules {
     ) -> Result<NewResponse, StoringRefusal> {
         let control = control(of: response)
         let conditions = storingConditions(response, request: request, control)
-        // Most of what is not stored says so itself. A lifetime from elsewhere can make up for nothing but the last.
-        if let obstacle = conditions.obstacle, obstacle != .notCacheable {
+        if let obstacle = conditions.directiveObstacle {
             return .failure(StoringRefusal(obstacle: obstacle))
         }
         let policy = policy(for: response, control, requestTime: requestTime, responseTime: responseTime)

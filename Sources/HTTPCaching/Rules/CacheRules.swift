@@ -19,6 +19,8 @@ public struct CacheRules: Sendable {
     /// The options of the cache.
     public let options: CachingOptions
     let fingerprint: UInt32
+    /// The fields with directives for this cache.
+    package let directiveFields: FieldNameSet
 
     /// Makes rules for a cache.
     ///
@@ -26,6 +28,7 @@ public struct CacheRules: Sendable {
     public init(_ options: CachingOptions = CachingOptions()) {
         self.options = options
         fingerprint = options.fingerprint
+        directiveFields = FieldNameSet(["cache-control"] + options.targetedFields.map(\.canonicalName))
     }
 
     /// The most header fields of a message that the rules process, 10,000. A request with more is passed on, a response

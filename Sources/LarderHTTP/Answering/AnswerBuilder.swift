@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import HTTPWire
 import Larder
 
 /// Makes answers of what is stored.
@@ -20,9 +21,9 @@ struct AnswerBuilder: Sendable {
         var head = served.head
         head.status = head.status.withReason
         let status = cacheStatus ?? served.cacheStatus(name: rules.options.cacheName)
-        finish(&head, status)
+        finish(&head.headerFields, status)
         var answer = FetchResponse(
-            head: head, body: ResponseBody(Self.segments(served.content, entry)),
+            .objects(head), body: ResponseBody(Self.segments(served.content, entry)),
             source: source ?? (served.stale == nil ? .hit : .stale), storedStatus: entry.response.head.status.code,
             originStatus: originStatus, ageSeconds: served.ageMilliseconds / 1_000, freshSeconds: served.ttlSeconds,
             cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: true)
@@ -50,24 +51,36 @@ struct AnswerBuilder: Sendable {
 
     /// The answer made of a response from the origin, without its body.
     /// - Parameters:
-    ///   - received: what the client gets of it.
+    ///   - received: what the client gets of it. Lines stay lines, unless their bytes do not tell what belongs to the
+    ///     connection.
     ///   - originStatus: the status that came; nil: that of `received`.
     ///   - stored: the policy of what is stored of it; nil if none is.
     func received(
-        _ received: HTTPResponse, _ forwarded: ForwardedRequest, originStatus: Int? = nil, stored: StoredPolicy?,
+        _ received: HeadForm, _ forwarded: ForwardedRequest, originStatus: Int? = nil, stored: StoredPolicy?,
         now: Instant
     ) -> FetchResponse {
-        var head = received
-        head.headerFields = head.headerFields.withoutConnectionFields()
-        if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
         let originStatus = originStatus ?? received.status.code
         let status = rules.cacheStatus(
-            forwarded: forwarded, receivedStatus: originStatus, sentStatus: head.status.code, stored: stored, now: now)
-        finish(&head, status)
+            forwarded: forwarded, receivedStatus: originStatus, sentStatus: received.status.code, stored: stored,
+            now: now)
         return FetchResponse(
-            head: head, body: .empty, source: .network, storedStatus: nil, originStatus: originStatus, ageSeconds: nil,
-            freshSeconds: stored == nil ? nil : status.ttlSeconds,
+            passedOn(received, status, now: now), body: .empty, source: .network, storedStatus: nil,
+            originStatus: originStatus, ageSeconds: nil, freshSeconds: stored == nil ? nil : status.ttlSeconds,
             cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: stored != nil)
+    }
+
+    /// A head without what belongs to the connection, with what every answer gets.
+    private func passedOn(_ received: HeadForm, _ status: CacheStatus, now: Instant) -> HeadForm {
+        if case .lines(var head) = received, head.removeConnectionFields(CacheRules.connectionFields.contains) {
+            if !head.contains("date") { head.added[.date] = HTTPDate.format(now) }
+            finish(&head.added, status)
+            return .lines(head)
+        }
+        var head = received.response
+        head.headerFields = head.headerFields.withoutConnectionFields()
+        if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
+        finish(&head.headerFields, status)
+        return .objects(head)
     }
 
     /// The answer made of a response that another request brings; nil where that one cannot answer this request too.
@@ -91,9 +104,9 @@ struct AnswerBuilder: Sendable {
         let status = rules.cacheStatus(
             forwarded: forwarded, receivedStatus: shared.originStatus, sentStatus: head.status.code,
             stored: new.policy, isCollapsed: true, now: now)
-        finish(&head, status)
+        finish(&head.headerFields, status)
         return FetchResponse(
-            head: head, body: body, source: .network, storedStatus: nil, originStatus: shared.originStatus,
+            .objects(head), body: body, source: .network, storedStatus: nil, originStatus: shared.originStatus,
             ageSeconds: served.ageMilliseconds / 1_000, freshSeconds: status.ttlSeconds,
             cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: true)
     }
@@ -103,14 +116,14 @@ struct AnswerBuilder: Sendable {
         var head = head
         if let name = configuration.viaName { head.headerFields.appendVia(name) }
         return FetchResponse(
-            head: head, body: .empty, source: .network, storedStatus: nil, originStatus: nil, ageSeconds: nil,
+            .objects(head), body: .empty, source: .network, storedStatus: nil, originStatus: nil, ageSeconds: nil,
             freshSeconds: nil, cacheStatus: nil, isStored: false)
     }
 
     /// Adds what every answer gets.
-    func finish(_ head: inout HTTPResponse, _ status: CacheStatus) {
-        if let name = configuration.viaName { head.headerFields.appendVia(name) }
-        if configuration.addsCacheStatus { status.append(to: &head.headerFields) }
+    func finish(_ fields: inout HTTPFields, _ status: CacheStatus) {
+        if let name = configuration.viaName { fields.appendVia(name) }
+        if configuration.addsCacheStatus { status.append(to: &fields) }
     }
 
     // MARK: Without the rules, or without the origin

@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import HTTPWire
 import Larder
 
 /// The answer to a fetch: the response for the client, and its source.
@@ -19,7 +20,11 @@ public struct FetchResponse: Sendable {
     }
 
     /// Status and fields for the client: end-to-end fields, `Age`, `Via` and `Cache-Status` included.
-    public var head: HTTPResponse
+    public var head: HTTPResponse {
+        get { form.response }
+        _modify { yield &form.response }
+    }
+    package var form: HeadForm
     /// The content.
     public var body: ResponseBody
     /// The source of the answer.
@@ -45,16 +50,16 @@ public struct FetchResponse: Sendable {
     /// An answer without a cache.
     package init(head: HTTPResponse, body: ResponseBody, source: Source) {
         self.init(
-            head: head, body: body, source: source, storedStatus: nil, originStatus: nil, originError: nil,
+            .objects(head), body: body, source: source, storedStatus: nil, originStatus: nil, originError: nil,
             ageSeconds: nil, freshSeconds: nil, cacheStatus: nil, isStored: true)
     }
 
     init(
-        head: HTTPResponse, body: ResponseBody, source: Source, storedStatus: Int?, originStatus: Int?,
+        _ form: HeadForm, body: ResponseBody, source: Source, storedStatus: Int?, originStatus: Int?,
         originError: FetchError? = nil, ageSeconds: Int64?, freshSeconds: Int64?, cacheStatus: CacheStatus?,
         isStored: Bool
     ) {
-        self.head = head
+        self.form = form
         self.body = body
         self.source = source
         self.storedStatus = storedStatus

@@ -304,7 +304,7 @@ struct LoadRun: Sendable {
         var head = own ?? received.head
         if case .combined(let combination) = decision.answer { head = combination.head }
         return loader.builder.received(
-            head, forwardedRequest, originStatus: received.head.status.code,
+            .objects(head), forwardedRequest, originStatus: received.head.status.code,
             stored: isStored ? decision.store?.policy : nil, now: now)
     }
 

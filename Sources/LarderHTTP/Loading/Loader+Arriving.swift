@@ -48,7 +48,7 @@ extension Loader {
         let status = context.rules.cacheStatus(
             forwarded: pending.forwardedRequest, receivedStatus: stored.head.status.code,
             sentStatus: head.status.code, stored: stored.policy, isCollapsed: true, now: now)
-        builder.finish(&head, status)
+        builder.finish(&head.headerFields, status)
         let body = ArrivingBody(part.chunks(from: 0), total: total, timeout: pending.plan.timeouts.read) {
             [self] offset, why in
             if why == .timedOut { stalled.insert(part.key) }
@@ -56,7 +56,7 @@ extension Loader {
         }
         return .response(
             FetchResponse(
-                head: head, body: ResponseBody(length: total) { try await body.next() }, source: .network,
+                .objects(head), body: ResponseBody(length: total) { try await body.next() }, source: .network,
                 storedStatus: nil, originStatus: stored.head.status.code, ageSeconds: served.ageMilliseconds / 1_000,
                 freshSeconds: status.ttlSeconds, cacheStatus: context.configuration.addsCacheStatus ? status : nil,
                 isStored: true))

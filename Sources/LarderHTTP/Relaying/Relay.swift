@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import HTTPWire
 import Larder
 import Locks
 
@@ -114,16 +115,28 @@ final class Relay: Sendable {
     }
 
     /// Judges a response as a load would.
-    func verdict(_ head: HTTPResponse, for forwarded: ForwardedRequest, requestTime: Instant, now: Instant) -> Verdict {
+    func verdict(_ head: HeadForm, for forwarded: ForwardedRequest, requestTime: Instant, now: Instant) -> Verdict {
         let (rules, status) = (context.rules, head.status.code)
         // They answer questions that were not asked: see ``CacheRules/received``.
         if status == 304 || status == 206 { return .load }
-        let decision = rules.received(head, for: forwarded, stored: [], requestTime: requestTime, responseTime: now)
+        if case .lines(let lines) = head {
+            let directives = HTTPResponse(
+                status: lines.status, headerFields: lines.fields(named: rules.directiveFields.contains))
+            if let obstacle = rules.obstacle(byDirectives: directives, to: forwarded.request) {
+                return pass(obstacle, status, forwarded)
+            }
+        }
+        let decision = rules.received(
+            head.response, for: forwarded, stored: [], requestTime: requestTime, responseTime: now)
         guard case .asReceived = decision.answer, decision.invalidation == nil else { return .load }
         if let new = decision.store { return .store(new) }
         guard let obstacle = decision.obstacle else { return .load }
+        return pass(obstacle, status, forwarded)
+    }
+
+    private func pass(_ obstacle: StoringObstacle, _ status: Int, _ forwarded: ForwardedRequest) -> Verdict {
         changes.logObstacle(obstacle, forwarded.request.url)
-        return .pass(isShareable: rules.isLasting(obstacle, status: status) ? false : nil)
+        return .pass(isShareable: context.rules.isLasting(obstacle, status: status) ? false : nil)
     }
 }
 

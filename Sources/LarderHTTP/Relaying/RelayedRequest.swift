@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import HTTPWire
 import Larder
 import Locks
 
@@ -77,7 +78,7 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
     private func take(_ event: RelayEvent) {
         switch event {
         case .informational(let head): receive?(.informational(head.withoutConnectionFields))
-        case .response(let response): answered(response)
+        case .response(let head, let body): answered(head, body)
         case .failure(let error): failed(error)
         }
     }
@@ -89,38 +90,35 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
         receive?(event)
     }
 
-    private func answered(_ received: TransportResponse) {
+    private func answered(_ head: HeadForm, _ body: TransportBody) {
         relay.failures.succeeded(route.endpoint)
-        let (now, body) = (relay.context.now, received.body.giving(back: permit))
+        let (now, body) = (relay.context.now, body.giving(back: permit))
         let forwarded = ForwardedRequest(request: request, reason: .uriMiss)
-        let verdict = relay.verdict(
-            received.head, for: forwarded, requestTime: load.load.sentTime ?? now, now: now)
-        switch verdict {
+        switch relay.verdict(head, for: forwarded, requestTime: load.load.sentTime ?? now, now: now) {
         case .pass(let isShareable):
-            answer(received.head, self.body(body), forwarded, shared: nil, isShareable: isShareable, now: now)
+            answer(head, self.body(body), forwarded, shared: nil, isShareable: isShareable, now: now)
         case .store(let new):
             if let whole = body.whole, relay.changes.storeAtOnce(new, whole, for: load) {
                 let shared = Load.Shared(
-                    new: new, contentRange: nil, content: .whole(whole),
-                    originStatus: received.head.status.code)
-                answer(received.head, self.body(body), forwarded, shared: shared, isShareable: true, now: now)
+                    new: new, contentRange: nil, content: .whole(whole), originStatus: head.status.code)
+                answer(head, self.body(body), forwarded, shared: shared, isShareable: true, now: now)
             } else {
                 // Who waits for it has it from a load, where the store fails, too.
-                goOn(received.head, body)
+                goOn(head, body)
             }
-        case .load: goOn(received.head, body)
+        case .load: goOn(head, body)
         }
     }
 
     /// A load continues it.
-    private func goOn(_ head: HTTPResponse, _ body: TransportBody) {
-        load.hold(TransportResponse(head: head, body: body))
+    private func goOn(_ head: HeadForm, _ body: TransportBody) {
+        load.hold(TransportResponse(head: head.response, body: body))
         end(.load(.led(load)))
     }
 
     /// - Parameter shared: what was stored of it, for others.
     private func answer(
-        _ head: HTTPResponse, _ body: ResponseBody, _ forwarded: ForwardedRequest, shared: Load.Shared?,
+        _ head: HeadForm, _ body: ResponseBody, _ forwarded: ForwardedRequest, shared: Load.Shared?,
         isShareable: Bool?, now: Instant
     ) {
         var response = relay.builder.received(head, forwarded, stored: shared?.new.policy, now: now)

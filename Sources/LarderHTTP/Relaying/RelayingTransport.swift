@@ -1,4 +1,5 @@
 import HTTPTypes
+import HTTPWire
 
 /// A transport that also sends a request in a few calls on an event loop, where a task and its suspensions would cost
 /// more than the request.
@@ -40,7 +41,7 @@ package struct RelayRoute: Sendable {
 /// What arrives for a request; the last is the response or the failure.
 package enum RelayEvent: Sendable {
     case informational(HTTPResponse)
-    case response(TransportResponse)
+    case response(HeadForm, TransportBody)
     case failure(TransportError)
 }
 

@@ -87,10 +87,10 @@ struct StoreChanges: Sendable {
     func logRefusal(_ error: any Error, _ key: String) { watch.failed(.write, error, key: key) }
 
     /// The rules did not let a response be stored.
-    func logObstacle(_ obstacle: StoringObstacle, _ url: String) {
+    func logObstacle(_ obstacle: StoringObstacle, _ url: @autoclosure () -> String) {
         context.configuration.logger.debug(
             "a response is not stored",
-            metadata: ["category": "storing", "url": "\(url)", "why": "\(obstacle.rawValue)"])
+            metadata: ["category": "storing", "url": "\(url())", "why": "\(obstacle.rawValue)"])
     }
 
     // MARK: Room

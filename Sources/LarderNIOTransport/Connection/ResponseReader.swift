@@ -8,7 +8,7 @@ struct ResponseReader {
         /// An interim (1xx) response.
         case interim(HTTPResponse)
         /// The final head, and the length of the content where it is known.
-        case final(HTTPResponse, length: Int64?)
+        case final(HeadForm, length: Int64?)
     }
 
     private let limits: HeadLimits
@@ -70,7 +70,7 @@ struct ResponseReader {
         guard let (head, count) = try found.get() else { return nil }
         input.moveReaderIndex(forwardBy: count)
         self.scanner.reset()
-        if (100..<200).contains(head.response.status.code) { return .interim(head.response) }
+        if (100..<200).contains(head.lines.status.code) { return .interim(head.response) }
         decoder = BodyDecoder(head.framing)
         persists = head.persists
         let length: Int64? =
@@ -79,7 +79,7 @@ struct ResponseReader {
             case .length(let length): length
             case .chunked, .untilClose, .tunnel: nil
             }
-        return .final(head.response, length: length)
+        return .final(.lines(head.lines), length: length)
     }
 
     /// Reads the content that is there.

@@ -89,7 +89,7 @@ final class TunnelHandler: ChannelInboundHandler, RemovableChannelHandler {
             guard let range = try scanner.scan(raw) else { return nil }
             let bytes = UnsafeRawBufferPointer(rebasing: raw[range])
             return (
-                try ResponseHead.parse(bytes, answering: .connect, limits: limits).response.status, range.upperBound
+                try ResponseHead.parse(bytes, answering: .connect, limits: limits).lines.status, range.upperBound
             )
         }
         guard let (status, count) = found else { return nil }

@@ -1,4 +1,5 @@
 import HTTPTypes
+import HTTPWire
 import LarderHTTP
 import NIOCore
 
@@ -23,7 +24,7 @@ final class Exchange: @unchecked Sendable {
     enum HeadEvent: Sendable {
         case informational(HTTPResponse)
         /// The final head, the length of its content where it is known, and the content that came with it.
-        case final(HTTPResponse, length: Int64?, Piece)
+        case final(HeadForm, length: Int64?, Piece)
         /// The connection had closed before; nothing was sent.
         case stale
     }
@@ -67,7 +68,7 @@ final class Exchange: @unchecked Sendable {
     /// that sends others would hold the client.
     private var headDeadline: NIODeadline?
     /// The final head, until it is taken.
-    private var head: (response: HTTPResponse, length: Int64?)?
+    private var head: (form: HeadForm, length: Int64?)?
     /// Content that was not taken yet, in pieces of 64 KiB at most.
     private var pieces: [[UInt8]] = []
     /// Bytes in them.
@@ -130,7 +131,7 @@ final class Exchange: @unchecked Sendable {
         }
         if let head {
             self.head = nil
-            return .success(.final(head.response, length: head.length, takeContent()))
+            return .success(.final(head.form, length: head.length, takeContent()))
         }
         return failure.map { .failure($0) }
     }
@@ -206,7 +207,7 @@ final class Exchange: @unchecked Sendable {
 
     /// Takes the final head. The server reads no more of the request.
     /// - Parameter length: of the content, in bytes; nil where it is not known.
-    func receive(_ response: HTTPResponse, length: Int64?) {
+    func receive(_ response: HeadForm, length: Int64?) {
         head = (response, length)
         endUpload()
     }

@@ -53,7 +53,7 @@ struct HTTP2ResponseReader {
         guard (100..<200).contains(response.status.code) else {
             hasHead = true
             expected = try length(of: response, exchange.message.method)
-            return exchange.receive(response, length: headers.endStream ? 0 : expected)
+            return exchange.receive(.objects(response), length: headers.endStream ? 0 : expected)
         }
         // 101 has no place in HTTP/2 (RFC 9113 section 8.6).
         guard !headers.endStream, exchange.receive(interim: response) else {

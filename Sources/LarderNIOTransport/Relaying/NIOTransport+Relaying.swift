@@ -67,7 +67,7 @@ private final class CalledExchange: RelayedExchange, @unchecked Sendable {
             }
         case .success(.final(let head, let length, let piece)):
             self.receive = nil
-            receive(.response(TransportResponse(exchange, head, length: length, piece)))
+            receive(.response(head, TransportBody(exchange, length: length, piece)))
         case .success(.stale):
             end(TransportError(.closed, mayHaveBeenSeen: false, endpoint: "\(exchange.endpoint)", "it was closed"))
         case .failure(let error): end(error)

@@ -125,7 +125,7 @@ final class HTTP1Responder {
     /// Writes an answer of the gateway's own.
     func write(_ answer: OwnAnswer) {
         if answer.closes { current?.closes = true }
-        writeHead(answer.head(at: worker.core.time.wallSeconds()), length: Int64(answer.body.count))
+        writeHead(.objects(answer.head(at: worker.core.time.wallSeconds())), length: Int64(answer.body.count))
         if current?.method != .head { write(answer.body, count: answer.body.count) }
         finish()
     }
@@ -152,12 +152,12 @@ final class HTTP1Responder {
     /// Writes the head of a response of the service. Returns whether content has to follow.
     private func writeHead(of response: FetchResponse) -> Bool {
         current?.record.source = response.source
-        guard writeHead(response.head, length: response.body.length) else {
+        guard writeHead(response.form, length: response.body.length) else {
             current?.record.source = nil
             write(OwnAnswer(502, "The origin's response cannot be passed on."))
             return false
         }
-        guard current?.answerHasContent(response.head.status.code) == true else {
+        guard current?.answerHasContent(response.form.status.code) == true else {
             finish()
             return false
         }
@@ -166,7 +166,7 @@ final class HTTP1Responder {
 
     /// Writes the head of the final answer. Returns false, having written nothing, if it cannot be written.
     @discardableResult
-    private func writeHead(_ head: HTTPResponse, length: Int64?) -> Bool {
+    private func writeHead(_ head: HeadForm, length: Int64?) -> Bool {
         guard let current else { return false }
         // A client that met a damaged body gets no more on this connection.
         if worker.store.damagedBodies != damagedBodies { current.closes = true }

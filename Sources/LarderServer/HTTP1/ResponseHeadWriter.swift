@@ -15,26 +15,17 @@ enum ResponseHeadWriter {
     ///   - length: of the content, in bytes; nil where it is not known.
     ///   - bytes: where it goes. What was appended is of no use after an error.
     static func append(
-        _ head: HTTPResponse, length: Int64?, to request: CurrentRequest, into bytes: inout [UInt8]
+        _ head: HeadForm, length: Int64?, to request: CurrentRequest, into bytes: inout [UInt8]
     ) throws(WireError) -> Written {
         let status = head.status.code
         var written = Written(status: status, closes: request.closes, isChunked: false)
         try MessageWriter.appendStatusLine(head.status.withReason, to: &bytes)
-        var declared: HTTPField?
-        for field in head.headerFields {
-            let name = field.name.canonicalName
-            // Few names have these lengths.
-            switch name.utf8.count {
-            case 14 where name == "content-length": declared = field
-            case 10 where name == "connection" || name == "keep-alive", 17 where name == "transfer-encoding": break
-            default: try MessageWriter.append(field, to: &bytes)
-            }
-        }
+        let declared = try MessageWriter.appendFields(of: head, to: &bytes)
         if status == 204 || status < 200 {
             // RFC 9110 section 8.6: no Content-Length.
         } else if request.method == .head || status == 304 {
             // The length of what is not sent, if the origin said it.
-            if let declared { try MessageWriter.append(declared, to: &bytes) }
+            if let declared { bytes += "Content-Length: ".utf8 + declared + "\r\n".utf8 }
         } else if let length {
             bytes += "Content-Length: ".utf8
             bytes += String(length).utf8

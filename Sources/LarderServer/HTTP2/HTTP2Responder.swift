@@ -1,4 +1,5 @@
 import HTTPTypes
+import HTTPWire
 import LarderHTTP
 import NIOCore
 
@@ -115,7 +116,7 @@ final class HTTP2Responder {
     /// Writes an answer of the gateway's own.
     func write(_ answer: OwnAnswer) {
         let content = HTTP2Content(method == .head ? [] : answer.body)
-        begin(answer.head(at: worker.core.time.wallSeconds()), length: Int64(answer.body.count), content)
+        begin(.objects(answer.head(at: worker.core.time.wallSeconds())), length: Int64(answer.body.count), content)
     }
 
     /// Writes a response of the service.
@@ -124,8 +125,8 @@ final class HTTP2Responder {
         do {
             // Before the head: what cannot be read must not begin.
             let content = try HTTP2Content(response.body)
-            let hasContent = answerHasContent(response.head.status.code)
-            begin(response.head, length: response.body.length, hasContent ? content : HTTP2Content([]))
+            let hasContent = answerHasContent(response.form.status.code)
+            begin(response.form, length: response.body.length, hasContent ? content : HTTP2Content([]))
         } catch {
             worker.core.logger.error(
                 "cannot read a stored body", metadata: ["category": "requests", "error": "\(error)"])
@@ -147,22 +148,18 @@ final class HTTP2Responder {
     }
 
     /// Writes a head, with the end of the answer where nothing follows.
-    private func begin(_ head: HTTPResponse, length: Int64?, _ content: HTTP2Content) {
+    private func begin(_ head: HeadForm, length: Int64?, _ content: HTTP2Content) {
         guard canWrite, !hasBegun else { return }
         let status = head.status.code
-        var head = head
-        if answerHasContent(status) {
-            head.headerFields[.contentLength] = length.map { String($0) }
-            left = length
-        } else if status == 204 {
-            // RFC 9110 section 8.6: "A server MUST NOT send a Content-Length header field in any response with a status
-            // code of 1xx (Informational) or 204 (No Content)."
-            head.headerFields[.contentLength] = nil
-        }
+        let hasContent = answerHasContent(status)
+        if hasContent { left = length }
+        // RFC 9110 section 8.6: "A server MUST NOT send a Content-Length header field in any response with a status
+        // code of 1xx (Informational) or 204 (No Content)."
+        let declares = !hasContent && status != 204
         hasBegun = true
         record?.status = status
         let isAll = content.isEmpty && content.isComplete && left ?? 0 == 0
-        output.write(head, endsStream: isAll)
+        output.write(head, length: hasContent ? length : nil, keepsLength: declares, endsStream: isAll)
         if isAll { ended() } else { send(content) }
         output.flush()
     }

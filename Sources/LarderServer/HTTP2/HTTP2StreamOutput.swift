@@ -1,4 +1,5 @@
 import HTTPTypes
+import HTTPWire
 import NIOCore
 
 /// What goes to the client on one stream, as far as the windows allow. On the event loop only.
@@ -47,11 +48,20 @@ final class HTTP2StreamOutput {
 
     // MARK: Writing
 
-    /// Writes a head, interim or final.
-    func write(_ head: HTTPResponse, endsStream: Bool = false) {
+    /// Writes an interim head.
+    func write(_ head: HTTPResponse) { write(.objects(head), length: nil, keepsLength: true, endsStream: false) }
+
+    /// Writes a head.
+    /// - Parameters:
+    ///   - length: of the content, in bytes; nil where it is not known, or there is none.
+    ///   - keepsLength: whether the head's own `Content-Length` is written.
+    func write(_ head: HeadForm, length: Int64?, keepsLength: Bool, endsStream: Bool) {
         guard isOpen else { return }
         output.writeHead(head.status.code, stream: id, endsStream: endsStream) { block in
-            for field in head.headerFields { block.writeHPACKField(field) }
+            head.forEachField { name, value in
+                if keepsLength || !name.spells("content-length") { block.writeHPACKField(name, value) }
+            }
+            if let length { block.writeHPACKField(HTTPField(name: .contentLength, value: String(length))) }
         }
         if endsStream { ended() }
     }

@@ -24,19 +24,19 @@ struct OriginFailureLog: Transport {
 
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         do throws(TransportError) {
-            return watched(try await inner.send(request))
+            var response = try await inner.send(request)
+            response.body = watched(response.body)
+            return response
         } catch {
             log(error)
             throw error
         }
     }
 
-    private func watched(_ response: TransportResponse) -> TransportResponse {
-        var response = response
-        let body = response.body
+    private func watched(_ body: TransportBody) -> TransportBody {
         // One that came with its head does not fail any more.
-        guard body.whole == nil else { return response }
-        response.body = TransportBody(length: body.length) { () throws(TransportError) in
+        guard body.whole == nil else { return body }
+        return TransportBody(length: body.length) { () throws(TransportError) in
             do throws(TransportError) {
                 return try await body.next()
             } catch {
@@ -44,7 +44,6 @@ struct OriginFailureLog: Transport {
                 throw error
             }
         }
-        return response
     }
 
     private func log(_ error: TransportError) {
@@ -96,7 +95,7 @@ extension OriginFailureLog: RelayingTransport {
         relaying?.relay(head, to: route, timeouts) { event in
             switch event {
             case .informational: receive(event)
-            case .response(let response): receive(.response(watched(response)))
+            case .response(let head, let body): receive(.response(head, watched(body)))
             case .failure(let error):
                 // An idle connection that has ended says nothing about the origin.
                 if !error.lostKeptConnection { log(error) }
