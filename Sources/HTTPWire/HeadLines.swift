@@ -36,6 +36,23 @@ package struct HeadLines: Sendable {
         return fields
     }
 
+    /// Whether one of some texts is in the value of one of some fields that came.
+    /// - Parameters:
+    ///   - texts: in lower case; found in letters of any case.
+    ///   - isMeant: gets the name as it was written.
+    package func mentions(_ texts: [StaticString], in isMeant: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+        bytes.withBytes { bytes in
+            lines.contains { line in
+                isMeant(UnsafeRawBufferPointer(rebasing: bytes[line.name]))
+                    && texts.contains { text in
+                        line.value.dropLast(max(0, text.utf8CodeUnitCount - 1)).contains { start in
+                            bytes.spells(text, at: start..<start + text.utf8CodeUnitCount)
+                        }
+                    }
+            }
+        }
+    }
+
     /// Whether a field came.
     /// - Parameter name: in lower case.
     package func contains(_ name: StaticString) -> Bool {

@@ -48,6 +48,15 @@ struct HeadLinesTests {
         #expect(head.response.headerFields.last?.withUnsafeBytesOfValue { Array($0) } == [0xE9])
     }
 
+    @Test func textsAreFoundInValues() throws {
+        let head = try lines("A: x, No-Store=1\r\nB: private\r\nC: no-stor")
+        func mentions(_ text: StaticString, _ name: StaticString) -> Bool {
+            head.mentions(["other", text], in: { $0.spells(name) })
+        }
+        #expect(mentions("no-store", "a") && mentions("private", "b") && mentions("x", "a") && mentions("1", "a"))
+        #expect(!mentions("no-store", "b") && !mentions("no-store", "c") && !mentions("no-store", "d"))
+    }
+
     @Test func aHeadThatIsChangedBecomesObjects() throws {
         var form = HeadForm.lines(try lines("a: 1"))
         form.response.headerFields[.age] = "5"

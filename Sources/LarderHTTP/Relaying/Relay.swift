@@ -119,7 +119,8 @@ final class Relay: Sendable {
         let (rules, status) = (context.rules, head.status.code)
         // They answer questions that were not asked: see ``CacheRules/received``.
         if status == 304 || status == 206 { return .load }
-        if case .lines(let lines) = head {
+        // Else it would be done twice for most of what is stored.
+        if case .lines(let lines) = head, lines.mentions(["no-store", "private"], in: rules.directiveFields.contains) {
             let directives = HTTPResponse(
                 status: lines.status, headerFields: lines.fields(named: rules.directiveFields.contains))
             if let obstacle = rules.obstacle(byDirectives: directives, to: forwarded.request) {
