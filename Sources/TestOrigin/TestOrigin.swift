@@ -51,7 +51,7 @@ public final class TestOrigin: Sendable {
         let tls = try certificate?.context()
         let recorder = Recorder()
         let scripts = Scripts(otherwise: otherwise)
-        let listener = try await ServerBootstrap(group: LoopExecutor.group)
+        let listener = try await ServerBootstrap(group: OriginExecutor.group)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.backlog, value: 1024)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)

@@ -15,7 +15,7 @@ struct OriginConnection: Sendable {
     let scripts: Scripts
 
     func start(_ stream: NIOAsyncChannel<ByteBuffer, Never>) {
-        let task = Task(executorPreference: LoopExecutor(stream.channel.eventLoop)) {
+        let task = Task(executorPreference: OriginExecutor(stream.channel.eventLoop)) {
             // The end of a connection is not a failure of the origin: tests see it as `connectionsOpen`.
             try? await stream.executeThenClose { inbound in
                 try await run(stream.channel, RequestReader(inbound.makeAsyncIterator()))

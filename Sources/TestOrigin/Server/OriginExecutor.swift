@@ -5,8 +5,8 @@ import NIOPosix
 ///
 /// Tests often hold the threads of Swift's pool: each waits there for a process that it has started. An origin whose
 /// tasks ran in that pool would let the process wait until its timeout.
-final class LoopExecutor: TaskExecutor {
-    /// The loops of all origins. No client of the process shares them: an answer that blocks its thread stops none.
+final class OriginExecutor: TaskExecutor {
+    /// The loops of all origins of the process, and of nothing else: clients have their own.
     static let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
 
     private let loop: any EventLoop
