@@ -138,6 +138,58 @@ import Testing
         }
     }
 
+    /// What a caller finds in the index's mapping: whether it is a member, its bytes, and the length of the body.
+    private func visit(_ store: Store, _ key: Key) throws -> (isMember: Bool, bytes: [UInt8], length: Int64)? {
+        var found: (isMember: Bool, bytes: [UInt8], length: Int64)?
+        _ = try store.visitInPlace(key, includingExpired: false) { _, body, length in
+            switch body {
+            case .bytes(let bytes): found = (false, Array(bytes), length)
+            case .member(let bytes): found = (true, Array(bytes), length)
+            }
+        }
+        return found
+    }
+
+    @Test func membersAreFoundInPlace() throws {
+        try withStore(configuration: Self.configuration()) { store in
+            let (text, plain) = (Self.text(3_000), body(1_500))
+            try store.put(text, for: "member", PutOptions(metadata: [1]))
+            try store.put(plain, for: "plain", PutOptions(metadata: [1]))
+            try store.flush()
+            let member = try #require(try visit(store, "member"))
+            #expect(member.isMember && member.length == 3_000 && member.bytes.count < 2_000)
+            let inflated = try member.bytes.withUnsafeBytes { try GzipReader.body(of: $0, length: 3_000) }
+            #expect(inflated == text)
+            let own = try #require(try visit(store, "plain"))
+            #expect(!own.isMember && own.bytes == plain && own.length == 1_500)
+            // Who wants the body has to decompress it.
+            try #expect(store.visit("member", includingExpired: false) { _, _ in } == false)
+        }
+    }
+
+    /// A flipped bit makes no member of a body, and no body of a member.
+    @Test(arguments: [BodyEncoding.identity, .gzip]) func anotherEncodingIsNotBelieved(_ encoding: BodyEncoding) throws
+    {
+        try withStore(configuration: Self.configuration()) { store in
+            let body = encoding == .gzip ? Self.text(3_000) : body(1_500)
+            try store.put(body, for: "k", PutOptions(metadata: [1]))
+            try store.flush()
+            try store.engine.mutate(.housekeeping) { mutation in
+                let blobs = store.engine.index.blobs
+                let (id, raw) = try mutation.reading.withCursor(blobs) { cursor -> (UInt64, [UInt8]) in
+                    let last = try #require(try cursor.last())
+                    return (last.key.field(0), Array(last.value))
+                }
+                #expect(raw[2] == encoding.rawValue)
+                try mutation.transaction.put(blobs, id, raw[..<2] + [raw[2] ^ 1] + raw[3...])
+                mutation.noteChange(trees: 1)
+            }
+            #expect(try visit(store, "k") == nil)
+            try #expect(store.get("k") == nil)
+            _ = try store.check(repair: true)
+        }
+    }
+
     /// A store is one of the newer format from its first compressed body on.
     @Test func codeThatLacksCompressionIsKeptOut() throws {
         try withDirectory { directory in

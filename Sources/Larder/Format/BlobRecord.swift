@@ -86,10 +86,16 @@ struct BlobRecord: Equatable {
         return UInt32(truncatingIfNeeded: crc32(start, raw.baseAddress.map { $0 + 8 }, UInt32(count - 8)))
     }
 
-    /// How the bytes in the value of a blob are related to its body; nil where that is not known in place.
+    /// True if nothing says that the bytes of the value of a blob are not those of its body, in place.
     @inline(__always)
-    static func encodingInPlace(_ raw: UnsafeRawBufferPointer) -> BodyEncoding? {
-        raw.field(4, as: UInt32.self) == 0 ? BodyEncoding(rawValue: raw[2]) : nil
+    static func isPlain(_ raw: UnsafeRawBufferPointer) -> Bool {
+        raw[2] == BodyEncoding.identity.rawValue && raw.field(4, as: UInt32.self) == 0
+    }
+
+    /// True if the value of a blob has the whole gzip member of its body.
+    static func isMember(_ raw: UnsafeRawBufferPointer) -> Bool {
+        guard raw[2] == BodyEncoding.gzip.rawValue, let head = BlobRecord(raw) else { return false }
+        return head.location == .inline && head.isComplete
     }
 
     /// Decodes the head; nil if it is not one.

@@ -10,11 +10,9 @@ extension CacheService {
             !(request.via.map { hasBeenHere([$0]) } ?? false)
         else { return nil }
         let key = Key(bytes: Self.key(authority, request))
-        let isAbsent = cache.withPlainHit(key, request.question, heldKinds, values: { request.values($0) }) { hit in
-            guard let member = StoredCoding.member(of: hit) else { return body(ServiceHit(hit, hitFields)) }
-            StoredCoding.send(hit, member.content, length: member.length, to: request) {
-                body(ServiceHit($0, hitFields))
-            }
+        let isAbsent = cache.withPlainHit(key, request.question, SharedBody.kinds, values: { request.values($0) }) {
+            hit in
+            StoredCoding.send(hit, to: request) { body(ServiceHit($0, hitFields)) }
         }
         return isAbsent ? key : nil
     }

@@ -3,7 +3,6 @@ import HTTPTypes
 import LarderHTTP
 import LarderServer
 import Logging
-import NIOCore
 
 /// An HTTP cache and its origins as what answers requests: reverse proxy, forward proxy, or both.
 final class CacheService: HTTPService {
@@ -16,8 +15,6 @@ final class CacheService: HTTPService {
     let allowsPlainHits: Bool
     /// What follows the age in such a hit, up to the seconds of freshness that are left.
     let hitFields: [UInt8]
-    /// What hits may be made of that is held in memory.
-    let heldKinds: HeldContentKinds<ByteBuffer>
 
     init(_ cache: HTTPCache, _ configuration: GatewayConfiguration) {
         self.cache = cache
@@ -31,8 +28,6 @@ final class CacheService: HTTPService {
         let status = CacheStatus(cacheName: cache.configuration.caching.cacheName, outcome: .hit)
         fields += "Cache-Status: \(status.fieldValue); ttl="
         hitFields = Array(fields.utf8)
-        let member = cache.configuration.compressesBodies ? SharedBody.memberKind : nil
-        heldKinds = HeldContentKinds(whole: SharedBody.kind, member: member)
     }
 
     var health: StoreHealth { cache.health }

@@ -7,30 +7,26 @@ import NIOCore
 
 /// The same for plain hits, on bytes.
 extension StoredCoding {
-    /// The gzip member that is stored for the content; nil where none is.
-    static func member(of hit: PlainHit) -> (content: PlainHit.Content, length: Int64)? {
-        switch hit.content {
-        case .member(.bytes(let bytes)): return (.bytes(bytes), Int64(bytes.count))
-        case .member(.held(let value, let digest)):
-            return (value as? ByteBuffer).map { (.held($0, digest), Int64($0.readableBytes)) }
-        case .stored(let body, let digest):
-            guard let member = body.compressedForm else { return nil }
-            SharedBody.noteMember(of: body)
-            return (.stored(member, digest), member.length.bytes)
-        case .bytes, .held, .none: return nil
-        }
-    }
-
-    /// Runs `body` on the answer with the gzip member; does not run it where the client gets the body itself, or the
-    /// long way has to find out.
-    static func send(
-        _ hit: PlainHit, _ member: PlainHit.Content, length: Int64, to request: PlainRequest,
-        _ body: (PlainHit) -> Void
-    ) {
+    /// Runs `body` on the answer: with the gzip member, where one is stored. Does not run it where the client gets the
+    /// body of that, or the long way has to find out.
+    static func send(_ hit: PlainHit, to request: PlainRequest, _ body: (PlainHit) -> Void) {
+        guard let member = member(of: hit.content) else { return body(hit) }
         guard request.question.isUnconditional, accepts(request.values("accept-encoding")),
             let fields = fields(hit.fields)
         else { return }
-        fields.withUnsafeBytes { body(hit.sending(member, length: length, $0)) }
+        if case .stored(let whole, _) = hit.content { SharedBody.noteMember(of: whole) }
+        fields.withUnsafeBytes { body(hit.sending(member.content, length: member.length, $0)) }
+    }
+
+    /// The gzip member that is stored for a content; nil where none is.
+    private static func member(of content: PlainHit.Content) -> (content: PlainHit.Content, length: Int64)? {
+        switch content {
+        case .member(.bytes(let bytes)): (.bytes(bytes), Int64(bytes.count))
+        case .member(.held(let value, let digest)):
+            (value as? ByteBuffer).map { (.held($0, digest), Int64($0.readableBytes)) }
+        case .stored(let body, let digest): body.compressedForm.map { (.stored($0, digest), $0.length.bytes) }
+        case .bytes, .held, .none: nil
+        }
     }
 
     /// Those of the answer with the member; nil where there are some that it must not have.

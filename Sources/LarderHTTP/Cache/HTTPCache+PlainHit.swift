@@ -184,12 +184,9 @@ extension HTTPCache {
 /// What a caller may hold of content that is in a file.
 package struct HeldContentKinds<Value: Sendable>: Sendable {
     /// Made of all of it.
-    package let whole: HeldKind<Value>
-    /// Made of the gzip member that is stored for it; nil where none are.
-    package let member: HeldKind<Value>?
+    package let whole = HeldKind<Value>()
+    /// Made of the gzip member that is stored for it.
+    package let member = HeldKind<Value>()
 
-    package init(whole: HeldKind<Value> = HeldKind(), member: HeldKind<Value>? = nil) {
-        self.whole = whole
-        self.member = member
-    }
+    package init() {}
 }

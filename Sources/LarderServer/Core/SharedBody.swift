@@ -1,4 +1,5 @@
 import Larder
+import LarderHTTP
 import NIOCore
 
 /// Bodies in files that are requested often, in the store's memory, ready to be sent.
@@ -7,9 +8,9 @@ import NIOCore
 /// for each page that it passes on.
 package enum SharedBody {
     /// How the store knows them.
-    package static let kind = HeldKind<ByteBuffer>()
-    /// How it knows the gzip members that are stored for bodies.
-    package static let memberKind = HeldKind<ByteBuffer>()
+    package static var kind: HeldKind<ByteBuffer> { kinds.whole }
+    /// How it knows them, and the gzip members that are stored for bodies.
+    package static let kinds = HeldContentKinds<ByteBuffer>()
 
     /// A body was requested that is not held: it is from the second time on.
     static func note(_ body: Body) {
@@ -18,6 +19,6 @@ package enum SharedBody {
 
     /// The gzip member of a body was.
     package static func noteMember(of body: Body) {
-        body.holdMemberLater(memberKind) { span in span.withUnsafeBytes { ByteBuffer(bytes: $0) } }
+        body.holdMemberLater(kinds.member) { span in span.withUnsafeBytes { ByteBuffer(bytes: $0) } }
     }
 }

@@ -25,7 +25,9 @@ enum ResponseHeadWriter {
             // RFC 9110 section 8.6: no Content-Length.
         } else if request.method == .head || status == 304 {
             // The length of what is not sent, if the origin said it.
-            if let declared { bytes += "Content-Length: ".utf8 + declared + "\r\n".utf8 }
+            if let declared {
+                try MessageWriter.append(HTTPField(name: .contentLength, value: declared), to: &bytes)
+            }
         } else if let length {
             bytes += "Content-Length: ".utf8
             bytes += String(length).utf8

@@ -383,11 +383,12 @@ final class Lookups: EnginePart {
                 return try body(view, bytes, .identity)
             }
             guard blob.count >= BlobRecord.inlineLength,
-                blob[1] == BlobRecord.Location.inline.rawValue, let encoding = BlobRecord.encodingInPlace(blob),
-                encoding == .identity || takesMembers && encoding == .gzip, blob[3] == 0, view.fits(blob)
+                blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
             else { return nil }
+            let isPlain = BlobRecord.isPlain(blob)
+            guard isPlain || takesMembers && BlobRecord.isMember(blob) else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
-            return try body(view, BlobRecord.inlineBytes(blob), encoding)
+            return try body(view, BlobRecord.inlineBytes(blob), isPlain ? .identity : .gzip)
         }
     }
 
