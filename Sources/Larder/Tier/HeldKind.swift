@@ -110,29 +110,34 @@ extension Body {
         guard let place = fileInMemory, let tier = place.tier, case .digest(let digest) = place.name,
             tier.beginMaking(kind, of: digest, cost: Int(length.bytes))
         else { return }
-        holdLater(in: tier, kind, digest, of: self, make)
+        let cost = Int(length.bytes)
+        whenSound(in: tier, kind, digest) { tier.hold(make($0), kind, of: digest, cost: cost) }
     }
 
     /// The same of the gzip member that is stored for a body. Does nothing for a body that has none.
     package func holdMemberLater<Value>(_ kind: HeldKind<Value>, _ make: @escaping @Sendable (RawSpan) -> Value) {
-        guard case .compressed(let body) = storage, let place = body.place, let tier = place.tier,
-            case .digest(let digest) = place.name,
-            tier.beginMaking(kind, of: digest, cost: Int(body.member.length.bytes))
+        guard case .compressed(let compressed) = storage, let place = compressed.place, let tier = place.tier,
+            case .digest(let digest) = place.name
         else { return }
-        holdLater(in: tier, kind, digest, of: body.member, make)
+        let member = compressed.member
+        let cost = Int(member.length.bytes)
+        guard tier.beginMaking(kind, of: digest, cost: cost) else { return }
+        whenSound(in: tier, kind, digest) { _ in
+            try member.withBytes { tier.hold(make($0), kind, of: digest, cost: cost) }
+        }
     }
 
-    /// - Parameter source: what the value is made of.
-    private func holdLater<Value>(
-        in tier: MemoryTier, _ kind: HeldKind<Value>, _ digest: Digest, of source: Body,
-        _ make: @escaping @Sendable (RawSpan) -> Value
+    /// Lets a value be held if the bytes of the body are those of its digest.
+    private func whenSound<Value>(
+        in tier: MemoryTier, _ kind: HeldKind<Value>, _ digest: Digest,
+        _ hold: @escaping @Sendable (RawSpan) throws -> Void
     ) {
         let body = self
         IOPool.shared.submit {
             // What cannot be read is not held.
             try? body.withBytes { span in
                 guard span.withUnsafeBytes({ Digest.of($0) }) == digest else { return }
-                try source.withBytes { tier.hold(make($0), kind, of: digest, cost: Int(source.length.bytes)) }
+                try hold(span)
             }
             tier.endMaking(kind, of: digest)
         }
