@@ -1,7 +1,7 @@
 import HTTPTypes
 
-/// The head of a final response as the bytes that came. Fields as objects cost more than all else that is done about a
-/// response which is only passed on.
+/// The head of a final response as the bytes that came. Where it is only passed on, objects made of its fields would be
+/// for nothing.
 package struct HeadLines: Sendable {
     package let status: HTTPResponse.Status
     private let bytes: [UInt8]

@@ -231,10 +231,7 @@ import Testing
             try store.flush()
             try store.engine.mutate(.housekeeping) { mutation in
                 let blobs = store.engine.index.blobs
-                let (id, raw) = try mutation.reading.withCursor(blobs) { cursor -> (UInt64, [UInt8]) in
-                    let last = try #require(try cursor.last())
-                    return (last.key.field(0), Array(last.value))
-                }
+                let (id, raw) = try lastBlob(mutation, blobs)
                 try mutation.transaction.delete(blobs, id)
                 try mutation.transaction.put(blobs, id | 1 << 60, raw)
                 mutation.noteChange(trees: 1)

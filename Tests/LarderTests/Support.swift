@@ -1,5 +1,7 @@
+import LMDB
 import SystemPackage
 import TestSupport
+import Testing
 
 @testable import Larder
 
@@ -19,6 +21,14 @@ extension Store {
 
 /// The body of an entry, whole, read on this thread also where that is a task's; nil for none.
 func bytes(of entry: Entry?) throws -> [UInt8]? { try entry?.body.bytes() }
+
+/// Number and record of the blob with the highest number.
+func lastBlob(_ mutation: Mutation, _ blobs: Database) throws -> (id: UInt64, raw: [UInt8]) {
+    try mutation.reading.withCursor(blobs) { cursor in
+        let last = try #require(try cursor.last())
+        return (last.key.field(0), Array(last.value))
+    }
+}
 
 extension Configuration {
     /// Puts stay pending until something flushes them.

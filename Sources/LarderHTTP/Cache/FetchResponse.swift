@@ -24,6 +24,7 @@ public struct FetchResponse: Sendable {
         get { form.response }
         _modify { yield &form.response }
     }
+    /// The head in the form that it has: who only writes it need not have objects made of it.
     package var form: HeadForm
     /// The content.
     public var body: ResponseBody

@@ -195,10 +195,7 @@ import Testing
             try store.put(body(length), for: "k", Self.durable)
             let blobs = store.engine.index.blobs
             try store.engine.mutate(.housekeeping) { mutation in
-                let (id, raw) = try mutation.reading.withCursor(blobs) { cursor -> (UInt64, [UInt8]) in
-                    let last = try #require(try cursor.last())
-                    return (last.key.field(0), Array(last.value))
-                }
+                let (id, raw) = try lastBlob(mutation, blobs)
                 var bytes = raw
                 bytes[8 + 5] ^= 0x20
                 try mutation.transaction.put(blobs, id, bytes)
