@@ -31,9 +31,11 @@ class Process:
         self.log = directory / f"{name.replace(' ', '-')}.log"
         with open(self.log, "wb") as log:
             try:
-                # A session of its own: Ctrl-C reaches us only, and we stop children in order.
+                # A process group of its own: Ctrl-C reaches us only, and we stop children in order. No session of its
+                # own: the kernel shares a core between sessions first (sched(7), "The autogroup feature"), and one
+                # that yields would only do so within its session.
                 self.popen = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=os.setpgrp
                 )
             except OSError as error:
                 raise Failure(f"cannot start {name}: {error}") from error
@@ -70,7 +72,7 @@ class Process:
         return "\n".join(f"    {line}" for line in [" ".join(self.command), *lines])
 
     def stop(self) -> None:
-        """SIGTERM, which every server here takes as an order to stop its workers, too; then SIGKILL to its session."""
+        """SIGTERM, which every server here takes as an order to stop its workers, too; then SIGKILL to its group."""
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
