@@ -141,11 +141,12 @@ import Testing
     /// What a caller finds in the index's mapping: whether it is a member, its bytes, and the length of the body.
     private func visit(_ store: Store, _ key: Key) throws -> (isMember: Bool, bytes: [UInt8], length: Int64)? {
         var found: (isMember: Bool, bytes: [UInt8], length: Int64)?
-        _ = try store.visitInPlace(key, includingExpired: false) { _, body, length in
+        _ = try store.visitAtHand(key, includingExpired: false, HeldKind<Int>()) { _, body, length in
             switch body {
             case .bytes(let bytes): found = (false, Array(bytes), length)
             case .member(let bytes): found = (true, Array(bytes), length)
             }
+        } held: { _, _ in
         }
         return found
     }

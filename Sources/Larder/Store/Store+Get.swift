@@ -123,36 +123,6 @@ extension Store {
         return try engine.lookups.read(key, visibility(false), into: buffer)
     }
 
-    /// Runs `body` on the metadata and the bytes of the entry under `key`, in place. Returns false without running it
-    /// if they are not both in the index's mapping: then `get` finds out if there is an entry. Counts as an access. As
-    /// with `withBody(of:_:)`, the buffers must not leave `body`, which should be short.
-    package func visit(
-        _ key: Key, includingExpired: Bool,
-        _ body: (_ metadata: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer) -> Void
-    ) throws -> Bool {
-        try requireOpen()
-        return try engine.lookups.visitInline(key, visibility(includingExpired)) { view, bytes, _ in
-            guard let metadata = view.metadata else { return false }
-            body(metadata, bytes)
-            return true
-        } ?? false
-    }
-
-    /// The same, also where the index has the gzip member of the body.
-    /// - Parameter body: gets the length of the body as well, in bytes.
-    package func visitInPlace(
-        _ key: Key, includingExpired: Bool,
-        _ body: (_ metadata: UnsafeRawBufferPointer, InPlaceBody, _ length: Int64) -> Void
-    ) throws -> Bool {
-        try requireOpen()
-        return try engine.lookups.visitInline(key, visibility(includingExpired), takesMembers: true) {
-            view, bytes, encoding in
-            guard let metadata = view.metadata else { return false }
-            body(metadata, encoding == .gzip ? .member(bytes) : .bytes(bytes), Int64(clamping: view.length))
-            return true
-        } ?? false
-    }
-
     /// True if `get` would find an entry. Reads only the index, not the body, and does not count as an access.
     /// - Complexity: O(log n) in the entries.
     /// - Parameter key: the key of the entry.
@@ -232,11 +202,4 @@ extension Store {
             return try await IOPool.shared.run { try engine.lookups.get(key, quiet) }
         }
     }
-}
-
-/// What the index has of a body.
-package enum InPlaceBody {
-    case bytes(UnsafeRawBufferPointer)
-    /// The gzip member that is stored for it.
-    case member(UnsafeRawBufferPointer)
 }

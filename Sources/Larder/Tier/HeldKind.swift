@@ -50,25 +50,7 @@ extension Store {
         return HeldKind(number: engine.tier.kind(named: HeldName(name)))
     }
 
-    /// Runs `body` on the metadata of the entry under `key`, in place, and on what was made of its body, without a look
-    /// at the body. Returns false without running it if there is no such entry, or nothing is held: then `get` finds
-    /// out. Counts as an access. The buffer must not leave `body`, which should be short.
-    /// - Parameter other: a second way in which it may have been made. Default: none.
-    package func visitHeld<Value>(
-        _ key: Key, includingExpired: Bool = false, _ kind: HeldKind<Value>, or other: HeldKind<Value>? = nil,
-        _ body: (_ metadata: UnsafeRawBufferPointer, _ content: HeldContent<Value>) -> Void
-    ) throws -> Bool {
-        try requireOpen()
-        return try engine.lookups.visitHeld(key, visibility(includingExpired), kind, or: other) {
-            view, digest, value, isOther in
-            guard let metadata = view.metadata else { return false }
-            let length = Int64(clamping: view.length)
-            body(metadata, HeldContent(digest: digest, length: length, value: value, isOther: isOther))
-            return true
-        } ?? false
-    }
-
-    /// What was made of the body with a digest, if it is held. For a look that follows `visitHeld`, which has counted.
+    /// What was made of the body with a digest, if it is held. For a look that follows a visit, which has counted.
     package func held<Value>(_ kind: HeldKind<Value>, of digest: Digest) -> Value? {
         engine.bodies.held(kind, digest, isCounted: false)
     }

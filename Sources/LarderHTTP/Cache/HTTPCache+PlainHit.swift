@@ -57,20 +57,19 @@ struct PlainHitLookup: Sendable {
         _ key: Key, _ kinds: HeldContentKinds<some Sendable>,
         _ body: (_ metadata: UnsafeRawBufferPointer, PlainHit.Content, _ length: Int64) -> Void
     ) -> Bool {
-        let isInline = try? store.visitInPlace(key, includingExpired: true) { metadata, found, length in
+        let found = try? store.visitAtHand(key, includingExpired: true, kinds.whole, or: kinds.member) {
+            metadata, found, length in
             switch found {
             case .bytes(let bytes): body(metadata, .bytes(bytes), length)
             case .member(let bytes): body(metadata, .member(.bytes(bytes)), length)
             }
-        }
-        if isInline == true { return true }
-        let isHeld = try? store.visitHeld(key, includingExpired: true, kinds.whole, or: kinds.member) {
-            metadata, held in
+        } held: { metadata, held in
             let content: PlainHit.Content =
                 held.isOther ? .member(.held(held.value, held.digest)) : .held(held.value, held.digest)
             body(metadata, content, held.length)
         }
-        if isHeld == true { return true }
+        if found == .visited { return true }
+        if found == .absent { return false }
         // What only waiting can tell, the long way does.
         guard let lookup = try? store.lookUp(key, includingExpired: true, decodesLater: true) else { return true }
         switch lookup {

@@ -101,18 +101,16 @@ package struct ObjectStore: Sendable {
         var isPlain = false
         // As `Key(Digest)` makes it.
         let key = Key(bytes: Self.keyPrefix + name)
-        let isInline = try store.visit(key, includingExpired: false) { metadata, bytes in
-            guard metadata.isEmpty else { return }
+        let found = try store.visitAtHand(key, includingExpired: false, SharedBody.kind) { metadata, found, length in
+            guard metadata.isEmpty, case .bytes(let bytes) = found else { return }
             isPlain = true
-            hit(.bytes(bytes), Int64(bytes.count))
-        }
-        if isInline { return isPlain }
-        let isHeld = try store.visitHeld(key, SharedBody.kind) { metadata, content in
+            hit(.bytes(bytes), length)
+        } held: { metadata, content in
             guard metadata.isEmpty else { return }
             isPlain = true
             hit(.held(content.value, content.digest), content.length)
         }
-        if isHeld { return isPlain }
+        if found != .elsewhere { return isPlain }
         guard case .hit(let entry) = try store.lookUp(key, decodesLater: true), entry.metadata.isEmpty,
             entry.body.compressedForm == nil
         else { return false }

@@ -349,13 +349,13 @@ final class Lookups: EnginePart {
 
     /// Runs `body` on the bytes of a hit, in place where they are in the index.
     func visitBody(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> Void) throws {
-        let isDone: Void? = try visitInline(key, visibility) { _, bytes, _ in try body(bytes.bytes) }
+        let isDone: Void? = try visitInline(key, visibility) { _, bytes in try body(bytes.bytes) }
         if isDone == nil { try get(key, visibility)?.body.withBytes(body) }
     }
 
     /// Copies the bytes of a hit into `buffer`, as far as they fit; returns how many there are, nil for a miss.
     func read(_ key: Key, _ visibility: Visibility, into buffer: UnsafeMutableRawBufferPointer) throws -> Int? {
-        let length = try visitInline(key, visibility) { _, bytes, _ in
+        let length = try visitInline(key, visibility) { _, bytes in
             buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(buffer.count)))
             return bytes.count
         }
@@ -367,55 +367,100 @@ final class Lookups: EnginePart {
 
     /// Runs `body` on the record and the bytes of a hit that is committed and whose body is in the index; nil, without
     /// running it, for every other and for a miss.
-    /// - Parameter takesMembers: whether the bytes may be the gzip member of the body.
     @inline(__always)
     func visitInline<R>(
-        _ key: Key, _ visibility: Visibility, takesMembers: Bool = false,
-        _ body: (EntryView, UnsafeRawBufferPointer, BodyEncoding) throws -> R
+        _ key: Key, _ visibility: Visibility, _ body: (EntryView, UnsafeRawBufferPointer) throws -> R
     ) throws -> R? {
         guard !bodies.isVerifying else { return nil }
         let use = uptime.uptime()
         guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
         return try read { transaction in
-            guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
-            if let bytes = view.embedded {
-                noteHit(stamp: view.stamp, length: UInt64(bytes.count), use: use, visibility)
-                return try body(view, bytes, .identity)
-            }
-            guard blob.count >= BlobRecord.inlineLength,
-                blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
+            guard let (view, blob) = try locate(key, visibility, transaction),
+                let (bytes, encoding) = bytesInPlace(view, blob), encoding == .identity
             else { return nil }
-            let isPlain = BlobRecord.isPlain(blob)
-            guard isPlain || takesMembers && BlobRecord.isMember(blob) else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
-            return try body(view, BlobRecord.inlineBytes(blob), isPlain ? .identity : .gzip)
+            return try body(view, bytes)
         }
+    }
+
+    /// The bytes of a body in the index: all of it, or its gzip member. Nil if it is elsewhere.
+    @inline(__always)
+    private func bytesInPlace(
+        _ view: EntryView, _ blob: UnsafeRawBufferPointer
+    ) -> (bytes: UnsafeRawBufferPointer, encoding: BodyEncoding)? {
+        if let bytes = view.embedded { return (bytes, .identity) }
+        guard blob.count >= BlobRecord.inlineLength,
+            blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
+        else { return nil }
+        if BlobRecord.isPlain(blob) {
+            let bytes = BlobRecord.inlineBytes(blob)
+            // Callers take as many of them as the record says.
+            return UInt64(bytes.count) == view.length ? (bytes, .identity) : nil
+        }
+        return BlobRecord.isMember(blob) ? (BlobRecord.inlineBytes(blob), .gzip) : nil
     }
 
     /// Runs `body` on the record of a hit that is committed, and on what was made of its body and is held in memory;
     /// nil, without running it, for every other hit and for a miss.
-    /// - Parameter other: a second way in which it may have been made; `body` gets whether it was.
     func visitHeld<Value, R>(
-        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>, or other: HeldKind<Value>?,
-        _ body: (EntryView, Digest, Value, _ isOther: Bool) throws -> R
+        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>,
+        _ body: (EntryView, Digest, Value) throws -> R
     ) throws -> R? {
         let use = uptime.uptime()
         guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
         return try read { transaction in
-            guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
-            // One without bytes may stand for a missing value, as its tags say.
-            guard view.length > 0 else { return nil }
-            let digest: Digest
-            if let bytes = view.embedded {
-                digest = Digest.of(bytes)
-            } else {
-                guard let head = BlobRecord(blob), head.isComplete, view.fits(blob) else { return nil }
-                digest = head.digest
-            }
-            guard let held = bodies.held(kind, or: other, digest) else { return nil }
+            guard let (view, blob) = try locate(key, visibility, transaction), let digest = digest(view, blob),
+                let value = bodies.held(kind, digest)
+            else { return nil }
             noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
-            return try body(view, digest, held.value, held.isOther)
+            return try body(view, digest, value)
         }
+    }
+
+    /// The digest of a whole body; nil if it is damaged, or has no bytes: such an entry may stand for a missing value,
+    /// as its tags say.
+    @inline(__always)
+    private func digest(_ view: EntryView, _ blob: UnsafeRawBufferPointer) -> Digest? {
+        guard view.length > 0 else { return nil }
+        if let bytes = view.embedded { return Digest.of(bytes) }
+        guard let head = BlobRecord(blob), head.isComplete, view.fits(blob) else { return nil }
+        return head.digest
+    }
+
+    /// Runs `inPlace` or `held` on a hit that is committed, by one search. Of every other key it says whether `lookup`
+    /// would miss it; such a miss is counted.
+    /// - Parameters:
+    ///   - other: a second way in which what is held may have been made.
+    ///   - inPlace: gets the bytes of the body, or its gzip member.
+    ///   - held: gets what was made of the body, and whether in the second way.
+    func visitAtHand<Value>(
+        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>, or other: HeldKind<Value>?,
+        inPlace: (EntryView, UnsafeRawBufferPointer, BodyEncoding) -> Void,
+        held: (EntryView, Digest, Value, _ isOther: Bool) -> Void
+    ) throws -> Store.AtHand {
+        guard !bodies.isVerifying else { return .elsewhere }
+        let use = uptime.uptime()
+        let moves = memory.moves
+        guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return .elsewhere }
+        let found: Store.AtHand = try read { transaction in
+            guard let (view, blob) = try locate(key, visibility, transaction) else { return .absent }
+            if let (bytes, encoding) = bytesInPlace(view, blob) {
+                noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
+                inPlace(view, bytes, encoding)
+                return .visited
+            }
+            guard let digest = digest(view, blob), let value = bodies.held(kind, or: other, digest) else {
+                return .elsewhere
+            }
+            noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
+            held(view, digest, value.value, value.isOther)
+            return .visited
+        }
+        guard found == .absent else { return found }
+        // A key that moved between memory and disk may have been missed in both.
+        if memory.moves != moves { return .elsewhere }
+        if visibility.isCounted { counters.addMisses() }
+        return .absent
     }
 
     @inline(__always)
