@@ -97,8 +97,7 @@ import Testing
 
     @Test func answersAreCutWhereTheClientStoppedTaking() {
         var account = SendAccount()
-        var record = RequestRecord(
-            start: Self.start, client: "-", method: "GET", methodIndex: 0, target: "/", version: "HTTP/1.1")
+        var record = RequestRecord(start: Self.start, methodIndex: 0, logged: nil)
         record.bytesSent = 100_000
         account.queue(100_200)
         let isKept = account.keep(record)
@@ -112,8 +111,7 @@ import Testing
 
     @Test func answersAreKeptUntilTheyHaveGoneOut() {
         var account = SendAccount()
-        let record = RequestRecord(
-            start: Self.start, client: "-", method: "GET", methodIndex: 0, target: "/", version: "HTTP/1.1")
+        let record = RequestRecord(start: Self.start, methodIndex: 0, logged: nil)
         account.queue(10)
         let first = account.keep(record)
         account.queue(10)

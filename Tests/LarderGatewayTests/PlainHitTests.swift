@@ -21,7 +21,7 @@ struct PlainHitTests {
             try await withGateway(
                 transport: comparison.transport, compression: compression, caching: { comparison.set(&$0, compression) }
             ) { setting in
-                let client = try await setting.connect()
+                let client = ConnectingClient(setting)
                 try await comparison.run(setting, client)
                 try await client.close()
             }
@@ -118,10 +118,26 @@ private protocol Asking {
     func answer(_ method: String, _ path: String, _ lines: [String]) async throws -> Answer
 }
 
-extension RawClient: Asking {
-    fileprivate func answer(_ method: String, _ path: String, _ lines: [String]) async throws -> Answer {
-        try await send(get(path, lines.joined(separator: "\r\n"), method: method))
-        let response = try await response(to: method)
+/// Connects again when the gateway has closed a connection as it was asked to.
+private final class ConnectingClient: Asking {
+    private let setting: Setting
+    private var client: RawClient?
+
+    init(_ setting: Setting) { self.setting = setting }
+
+    func close() async throws { try await client?.close() }
+
+    func answer(_ method: String, _ path: String, _ lines: [String]) async throws -> Answer {
+        let client = if let client { client } else { try await setting.connect() }
+        self.client = client
+        try await client.send(get(path, lines.joined(separator: "\r\n"), method: method))
+        let response = try await client.response(to: method)
+        let closes = lines.contains { $0.lowercased() == "connection: close" }
+        #expect(response["Connection"] == (closes ? "close" : nil))
+        if closes {
+            try await #expect(client.rest().isEmpty)
+            self.client = nil
+        }
         let fields = response.fields.map { "\($0.name): \($0.value)" }.sorted()
         return Answer(lines: [response.statusLine] + fields, body: response.body)
     }
@@ -203,7 +219,9 @@ private struct Resource: Sendable {
                 "x=y",
             ])
         add(12, "Via", ["1.1 other", "1.0 a, 1.1 b"])
-        add(8, "Connection", ["keep-alive", "range", "Keep-Alive, if-none-match", "accept-encoding, x-other"])
+        add(
+            8, "Connection",
+            ["keep-alive", "close", "Close", "range", "Keep-Alive, if-none-match", "accept-encoding, x-other"])
         add(12, "Authorization", ["Basic YTpi"])
         let method = Int.random(in: 0..<4, using: &random) == 0 ? "HEAD" : "GET"
         return (method, lines.shuffled(using: &random))

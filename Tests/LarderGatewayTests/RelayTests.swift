@@ -69,6 +69,23 @@ struct RelayTests {
         }
     }
 
+    @Test func aClientThatWantsNoOtherAnswerGetsOneWithoutALoad() async throws {
+        try await run { setting, _, client in
+            for path in ["/plain", "/empty", "/chunks", "/close", "/long", "/early"] {
+                _ = try await client.exchange(get("/plain", "Pragma: nothing"))
+                let before = setting.cache.relayedCount
+                let closing = try await setting.connect()
+                let short = try await closing.exchange(get(path, "Connection: close"))
+                #expect(setting.cache.relayedCount == before + 1, Comment(rawValue: path))
+                try await #expect(closing.rest().isEmpty)
+                let long = try await setting.connect().exchange(get(path, "Connection: close", "Pragma: nothing"))
+                #expect(short["Connection"] == "close" && long["Connection"] == "close")
+                #expect(short.statusLine == long.statusLine)
+                #expect(short.body == long.body)
+            }
+        }
+    }
+
     @Test func theyAreThoseOfLoadsOverHTTP2() async throws {
         let origin = try await TestOrigin.start { Self.answers[$0.path] ?? Self.noStore }
         let transport = NIOTransport.patient

@@ -34,6 +34,11 @@ final class CurrentRequest {
         self.content = content
     }
 
+    /// Of a plain request whose answer is not written yet.
+    convenience init(_ answer: PlainHits.Answer) {
+        self.init(answer.record, method: .get, version: .http11, closes: answer.closes, content: nil)
+    }
+
     /// Whether content is still to come.
     var isIncomplete: Bool { content?.isComplete == false }
 

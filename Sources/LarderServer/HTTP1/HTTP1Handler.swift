@@ -36,6 +36,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
     private(set) var isLoopback = false
     private var hasPendingRead = false
     private var isAdvancing = false
+    /// The connection, or this side of it, ends when all is written.
+    private var isEnding = false
     /// What the memory budget counts for this connection, in bytes.
     private(set) var heldBytes = 0
     private var clientProgress = ClientProgress()
@@ -133,7 +135,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
                 if !current.isIncomplete, current.hasBegun || isEarly { return }
             }
             close()
-        case .lingering: close()
+        case .lingering: if !isEnding { closeWhenWritten() }
         case .tunnel: tunnel?.clientFinished()
         case .over: break
         }
@@ -225,18 +227,22 @@ final class HTTP1Handler: ChannelDuplexHandler {
         case .hit(let answer):
             switch answer.content {
             case .paced(let bytes, let digest):
-                begin(CurrentRequest(answer.record, method: .get, version: .http11, closes: false, content: nil))
+                begin(CurrentRequest(answer))
                 responder.send(bytes, sharedAs: digest)
                 return true
             case .relayed(let relay, let head):
-                begin(CurrentRequest(answer.record, method: .get, version: .http11, closes: false, content: nil))
+                begin(CurrentRequest(answer))
                 self.relay(relay, head)
                 return true
             default: break
             }
             requestCount += 1
             deadlines.restart(answer.record.start)
-            if !plainHits.finish(answer) { closeWhenWritten() }
+            if !plainHits.finish(answer) {
+                closeWhenWritten()
+            } else if answer.closes {
+                closeInStages()
+            }
             if phase == .head, input.isEmpty { becomeIdle() }
             return true
         }
@@ -300,8 +306,9 @@ final class HTTP1Handler: ChannelDuplexHandler {
         if responder.current == nil {
             responder.begin(
                 CurrentRequest(
-                    RequestRecord(unreadableFrom: client, start: worker.core.time.now()), method: .get,
-                    version: .http11, closes: true, content: nil))
+                    RequestRecord(
+                        unreadableFrom: client, start: worker.core.time.now(), isLogged: worker.log != nil),
+                    method: .get, version: .http11, closes: true, content: nil))
         }
         phase = .exchange
         responder.refuse(status, text)
@@ -322,7 +329,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
         input.clear()
         guard isPlaintext || isSending, !input.hasEnded else { return closeWhenWritten() }
         output.flush()
-        if isPlaintext { output.finish() }
+        if isPlaintext { finishOutput() }
         resumeReading()
     }
 
@@ -330,8 +337,18 @@ final class HTTP1Handler: ChannelDuplexHandler {
     func closeWhenWritten() {
         guard phase != .over else { return }
         phase = .lingering
+        isEnding = true
         deadlines.restart(worker.core.time.now())
         output.whenWritten { self.close() }
+    }
+
+    /// Tells the client that nothing follows, behind all that is written.
+    private func finishOutput() {
+        isEnding = true
+        output.finish { [self] in
+            isEnding = false
+            if input.hasEnded { close() }
+        }
     }
 
     func close() {

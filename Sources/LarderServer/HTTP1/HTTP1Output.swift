@@ -229,8 +229,11 @@ final class HTTP1Output {
         return true
     }
 
-    /// Tells the client that nothing follows.
-    func finish() { context?.close(mode: .output, promise: nil) }
+    /// Tells the client that nothing follows, then runs `body`: when all is with the system.
+    func finish(_ body: @escaping () -> Void = {}) {
+        guard let context else { return }
+        context.close(mode: .output).assumeIsolated().whenComplete { _ in body() }
+    }
 
     func close() { context?.close(promise: nil) }
 

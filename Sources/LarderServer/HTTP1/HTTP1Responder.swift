@@ -225,7 +225,8 @@ final class HTTP1Responder {
     /// Sends content behind a head that is written, as the client takes it.
     func send(_ bytes: ByteBuffer, sharedAs digest: Digest) {
         guard let current else { return }
-        current.begin(ResponseHeadWriter.Written(status: current.record.status, closes: false, isChunked: false))
+        current.begin(
+            ResponseHeadWriter.Written(status: current.record.status, closes: current.closes, isChunked: false))
         current.record.bytesSent = 0
         worker.lend(digest, bytes.readableBytes)
         shared = (bytes, digest)

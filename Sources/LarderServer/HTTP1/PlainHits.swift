@@ -24,10 +24,14 @@ struct PlainHits {
         var record: RequestRecord
         /// Content that is not written yet.
         var content: Content?
+        /// The client wants no other.
+        var closes = false
     }
 
     /// Up to this many bytes of shared content are copied behind the head: that is less work than a write of their own.
     private static let copiedBytes = 16 << 10
+    /// No status line is longer, with the field that ends the connection and the empty line.
+    private static let statusLineLength = 100
 
     private let worker: Worker
     private let output: HTTP1Output
@@ -49,6 +53,7 @@ struct PlainHits {
         guard !worker.isDraining, let request = PlainRequest(head, worker.view, isPlaintext: isPlaintext) else {
             return nil
         }
+        let closes = !worker.view.persists
         var answer: Answer?
         func newRecord() -> RequestRecord {
             RequestRecord(
@@ -60,36 +65,35 @@ struct PlainHits {
             record.status = hit.status
             record.source = .hit
             record.bytesSent = Int64(hit.range.count)
-            answer = begin(record, hit)
+            answer = begin(record, hit, closes: closes)
         }
         if let missing, let relay = worker.service.relay(request, missing) {
-            return Answer(record: newRecord(), content: .relayed(relay, head: Array(head)))
+            answer = Answer(record: newRecord(), content: .relayed(relay, head: Array(head)))
         }
+        answer?.closes = closes
         return answer
     }
 
     /// Writes a head, and the content where that is in memory. Nil, having written nothing, for content that has to be
     /// decrypted: not on an event loop. From the second time on, that is made ready in memory, too.
-    private func begin(_ record: RequestRecord, _ hit: ServiceHit) -> Answer? {
+    private func begin(_ record: RequestRecord, _ hit: ServiceHit, closes: Bool) -> Answer? {
         switch hit.content {
         case .none:
-            writeHead(hit, roomFor: 0)
+            write(hit, closes)
             return Answer(record: record)
         case .bytes(let bytes):
-            writeHead(hit, roomFor: hit.range.count)
             let part = Int(hit.range.lowerBound)..<Int(hit.range.upperBound)
-            worker.output.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[part]))
+            write(hit, closes, UnsafeRawBufferPointer(rebasing: bytes[part]))
             return Answer(record: record)
         case .held(let value, let digest):
             guard let bytes = value as? ByteBuffer,
                 let part = bytes.getSlice(at: Int(hit.range.lowerBound), length: hit.range.count)
             else { return nil }
             if part.readableBytes <= Self.copiedBytes {
-                writeHead(hit, roomFor: part.readableBytes)
-                worker.output.writeImmutableBuffer(part)
+                part.withUnsafeReadableBytes { write(hit, closes, $0) }
                 return Answer(record: record)
             }
-            writeHead(hit, roomFor: 0)
+            write(hit, closes)
             let isPaced = !isPlaintext && part.readableBytes > HTTP1Output.smallFile
             return Answer(record: record, content: isPaced ? .paced(part, digest) : .shared(part, digest))
         case .stored(let body, _):
@@ -97,7 +101,7 @@ struct PlainHits {
                 SharedBody.note(body)
                 return nil
             }
-            writeHead(hit, roomFor: 0)
+            write(hit, closes)
             return Answer(record: record, content: .stored(body, hit.range))
         // The service has to decide.
         case .member: return nil
@@ -128,20 +132,28 @@ struct PlainHits {
         }
     }
 
-    /// - Parameter count: bytes of content that follow into the same buffer.
-    private func writeHead(_ hit: ServiceHit, roomFor count: Int) {
-        Self.write(hit, roomFor: count, date: hit.cached == nil ? worker.dateField() : nil, into: &worker.output)
-    }
-
-    private static func write(_ hit: ServiceHit, roomFor count: Int, date: [UInt8]?, into output: inout ByteBuffer) {
-        output.reserveCapacity(minimumWritableBytes: 512 + hit.fields.count + count)
-        switch hit.status {
-        case 200: output.writeStaticString("HTTP/1.1 200 OK\r\n")
-        case 206: output.writeStaticString("HTTP/1.1 206 Partial Content\r\n")
-        case 304: output.writeStaticString("HTTP/1.1 304 Not Modified\r\n")
-        default: output.writeString("HTTP/1.1 \(hit.status) \(ReasonPhrase.standard(hit.status))\r\n")
+    /// Writes a head.
+    /// - Parameters:
+    ///   - closes: whether it is the last on the connection.
+    ///   - content: follows it.
+    private func write(_ hit: ServiceHit, _ closes: Bool, _ content: UnsafeRawBufferPointer? = nil) {
+        let date = hit.cached == nil ? worker.dateField() : nil
+        let length = Self.statusLineLength + hit.fieldsLength(date: date) + (content?.count ?? 0)
+        worker.output.writeRaw(roomFor: length) { output in
+            switch hit.status {
+            case 200: output.write("HTTP/1.1 200 OK\r\n")
+            case 206: output.write("HTTP/1.1 206 Partial Content\r\n")
+            case 304: output.write("HTTP/1.1 304 Not Modified\r\n")
+            default:
+                output.write("HTTP/1.1 ")
+                output.writeDecimal(Int64(hit.status))
+                output.write(" ")
+                output.write(Array(ReasonPhrase.standard(hit.status).utf8))
+                output.write("\r\n")
+            }
+            hit.writeFields(date: date, into: &output)
+            output.write(closes ? "Connection: close\r\n\r\n" : "\r\n")
+            if let content { output.write(content) }
         }
-        hit.writeFields(date: date, into: &output)
-        output.writeStaticString("\r\n")
     }
 }

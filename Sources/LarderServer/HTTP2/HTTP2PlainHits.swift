@@ -64,16 +64,14 @@ struct HTTP2PlainHits {
     }
 
     private func record(of head: HTTP2Head, client: String) -> RequestRecord {
-        var record = RequestRecord(
-            start: worker.core.time.now(), client: client, method: "", methodIndex: 0, target: "", version: "HTTP/2.0")
-        guard worker.log != nil else { return record }
         func text(_ name: String) -> String { head.fields.first(name: name) ?? "" }
-        record.method = text(":method")
-        record.host = text(":authority")
-        record.target = text(":path")
-        record.referer = text("referer")
-        record.userAgent = text("user-agent")
-        return record
+        let logged =
+            worker.log == nil
+            ? nil
+            : LoggedRequest(
+                client: client, method: text(":method"), target: text(":path"), version: "HTTP/2.0",
+                host: text(":authority"), referer: text("referer"), userAgent: text("user-agent"))
+        return RequestRecord(start: worker.core.time.now(), methodIndex: 0, logged: logged)
     }
 
     private func begin(_ record: RequestRecord, _ hit: ServiceHit, _ stream: Int) -> Outcome {
@@ -133,7 +131,8 @@ struct HTTP2PlainHits {
 
     private func writeHead(_ hit: ServiceHit, _ stream: Int, endsStream: Bool) {
         worker.fieldBytes.clear()
-        hit.writeFields(date: hit.cached == nil ? worker.dateField() : nil, into: &worker.fieldBytes)
+        let date = hit.cached == nil ? worker.dateField() : nil
+        worker.fieldBytes.writeRaw(roomFor: hit.fieldsLength(date: date)) { hit.writeFields(date: date, into: &$0) }
         let fields = worker.fieldBytes
         output.writeHead(hit.status, stream: stream, endsStream: endsStream) { block in
             fields.withUnsafeReadableBytes { block.writeHPACKFields($0) }

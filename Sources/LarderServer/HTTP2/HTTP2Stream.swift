@@ -162,19 +162,18 @@ final class HTTP2Stream {
     private func open(_ received: HTTPRequest, since start: NIODeadline) {
         guard case .idle = phase else { return }
         var request = received
-        var record = RequestRecord(
-            start: start, client: connection.client, method: "",
-            methodIndex: ServerCounters.methodIndex(request.method.rawValue), target: "", version: "HTTP/2.0")
         let method = request.method
         let refusal = HTTP2RequestCheck(limits: worker.core.configuration.limits).normalise(&request)
-        if worker.log != nil {
-            record.method = request.method.rawValue
-            record.host = request.authority ?? ""
-            record.target = request.path ?? request.authority ?? ""
-            record.referer = request.headerFields[.referer] ?? ""
-            record.userAgent = request.headerFields[.userAgent] ?? ""
-        }
-        responder.begin(record, method: method)
+        let logged =
+            worker.log == nil
+            ? nil
+            : LoggedRequest(
+                client: connection.client, method: request.method.rawValue,
+                target: request.path ?? request.authority ?? "", version: "HTTP/2.0",
+                host: request.authority ?? "", referer: request.headerFields[.referer] ?? "",
+                userAgent: request.headerFields[.userAgent] ?? "")
+        let methodIndex = ServerCounters.methodIndex(method.rawValue)
+        responder.begin(RequestRecord(start: start, methodIndex: methodIndex, logged: logged), method: method)
         if let refusal {
             phase = .decided
             worker.counters.malformedRequests += 1

@@ -14,14 +14,16 @@ struct AccessLogLines {
         self.writer = writer
     }
 
+    /// - Parameter record: without `logged` only where there is no log.
     mutating func append(_ record: RequestRecord, seconds: Double, time: Int64) {
+        guard let request = record.logged else { return }
         if time != second {
             second = time
             stamp = Array((writer.format == .common ? LogTime.common(time) : LogTime.iso(time)).utf8)
         }
         switch writer.format {
-        case .common: common(record)
-        case .json: json(record, seconds)
+        case .common: common(request, record)
+        case .json: json(request, record, seconds)
         }
         if lines.count >= Self.handOverSize { handOver() }
     }
@@ -32,16 +34,16 @@ struct AccessLogLines {
         lines.removeAll(keepingCapacity: true)
     }
 
-    private mutating func common(_ record: RequestRecord) {
-        lines += record.client.utf8
+    private mutating func common(_ request: LoggedRequest, _ record: RequestRecord) {
+        lines += request.client.utf8
         lines += " - - [".utf8
         lines += stamp
         lines += "] \"".utf8
-        escape(record.method)
+        escape(request.method)
         lines.append(UInt8(ascii: " "))
-        escape(record.target)
+        escape(request.target)
         lines.append(UInt8(ascii: " "))
-        lines += record.version.utf8
+        lines += request.version.utf8
         lines += "\" ".utf8
         lines += String(record.status).utf8
         lines.append(UInt8(ascii: " "))
@@ -49,17 +51,17 @@ struct AccessLogLines {
         lines.append(10)
     }
 
-    private mutating func json(_ record: RequestRecord, _ seconds: Double) {
+    private mutating func json(_ request: LoggedRequest, _ record: RequestRecord, _ seconds: Double) {
         lines += "{\"time\":\"".utf8
         lines += stamp
         lines += "\",\"client\":\"".utf8
-        lines += record.client.utf8
-        member("method", record.method)
-        member("host", record.host)
-        member("target", record.target)
-        member("version", record.version)
-        if !record.referer.isEmpty { member("referer", record.referer) }
-        if !record.userAgent.isEmpty { member("userAgent", record.userAgent) }
+        lines += request.client.utf8
+        member("method", request.method)
+        member("host", request.host)
+        member("target", request.target)
+        member("version", request.version)
+        if !request.referer.isEmpty { member("referer", request.referer) }
+        if !request.userAgent.isEmpty { member("userAgent", request.userAgent) }
         member("source", record.source?.rawValue ?? "gateway")
         lines += "\",\"status\":\(record.status),\"bytes\":\(record.bytesSent)".utf8
         lines += ",\"microseconds\":\(Int64(seconds * 1e6))".utf8

@@ -18,9 +18,7 @@ package struct PlainRequest {
 
     /// Of a head of HTTP/1.1. Nil for a request that only the long way understands.
     init?(_ head: UnsafeRawBufferPointer, _ view: RequestHeadView, isPlaintext: Bool) {
-        guard view.framing == .none, view.persists, view.version == .http11, view.targetForm == .origin else {
-            return nil
-        }
+        guard view.framing == .none, view.version == .http11, view.targetForm == .origin else { return nil }
         let isHead = view.isMethod("HEAD", in: head)
         guard isHead || view.isMethod("GET", in: head) else { return nil }
         self.init(
@@ -43,7 +41,10 @@ package struct PlainRequest {
         }
         for line in fields {
             // It may name fields that end here (RFC 9110 section 7.6.1).
-            if line.kind == .connection, !head.spells("keep-alive", at: line.value) { return nil }
+            if line.kind == .connection {
+                let value = line.value
+                guard head.spells("keep-alive", at: value) || head.spells("close", at: value) else { return nil }
+            }
             let isKnown =
                 switch line.name.count {
                 case 3: head.spells("via", at: line.name) ? note(line, &via) : true
