@@ -98,13 +98,12 @@ def running_origin(directory: pathlib.Path, cores: Cores | None):
     # Without blocks on the disk.
     with open(root / "gibibyte", "wb") as file:
         file.truncate(1 << 30)
-    shares_core = cores is None or cores.origin == cores.load
-
     def prefix(command: list[str]) -> list[str]:
-        return pinned(yielding(command) if shares_core else command, cores.origin if cores else None)
+        return pinned(command, cores.origin if cores else None)
 
     script = pathlib.Path(__file__).with_name("slow_origin.py")
-    with Process("slow origin", prefix([sys.executable, str(script)]), directory) as slow:
+    # Only this one yields: where all cores are busy, one that does gets no time, and requests to it time out.
+    with Process("slow origin", prefix(yielding([sys.executable, str(script)])), directory) as slow:
         slow_port = slow.wait_for(r"listening on (\d+)\s")
         log = directory / "access.log"
         http = _HTTP.replace("NUMBERED", _numbered()).replace("ROOT", str(root)).replace("SLOW", slow_port).replace("LOG", str(log))

@@ -21,7 +21,7 @@ class Cores:
         return Cores(server=allowed[0], load=allowed[1], origin=allowed[2] if len(allowed) > 2 else allowed[1])
 
     def described(self) -> str:
-        origin = "origin there, too, and yields to wrk" if self.origin == self.load else f"origin on core {self.origin}"
+        origin = "origin there, too" if self.origin == self.load else f"origin on core {self.origin}"
         return f"server under test on core {self.server}, wrk on core {self.load}, {origin}"
 
 
