@@ -22,13 +22,25 @@ import Testing
             let other = Threads(1) { _ in _ = try pending.add(removal("other")) }
             var isTaken = false
             blockWhile {
-                isTaken = pending.next(idle: 0).batch.changes["other"] != nil || isTaken
+                isTaken = pending.next(idle: 0, isShared: false).batch.changes["other"] != nil || isTaken
                 return !isTaken || pending.jobsInLine > 0
             }
             try job.join()
             try other.join()
             pending.close()
         }
+    }
+
+    /// Others see a put when it is committed. Without them this would wait for an hour.
+    @Test(.timeLimit(.minutes(10))) func aPutDoesNotWaitLongWhereOthersHaveTheStore() throws {
+        let now = Atomic<UInt64>(0)
+        let pending = PendingSet(memoryLimit: 1 << 20, countLimit: 10, delay: 3600 * 1_000_000_000) {
+            now.load(ordering: .relaxed)
+        }
+        _ = try pending.add(removal("k"))
+        now.store(10_000_000, ordering: .relaxed)
+        #expect(pending.next(idle: 0, isShared: true).batch.changes.count == 1)
+        pending.close()
     }
 
     /// Jobs of which each fills a batch come without end, so that the line is never empty.
@@ -60,7 +72,7 @@ import Testing
         for _ in 0..<2000 {
             if isDone.load(ordering: .acquiring) { break }
             blockWhile { !pending.isDue }
-            _ = pending.next(idle: 0)
+            _ = pending.next(idle: 0, isShared: false)
         }
         defer { pending.close() }
         return isDone.load(ordering: .acquiring)

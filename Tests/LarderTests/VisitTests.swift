@@ -59,15 +59,35 @@ import Testing
 
     private static func bytes(_ number: UInt64) -> [UInt8] { withUnsafeBytes(of: number.littleEndian) { Array($0) } }
 
-    @Test func whatIsNotCommittedIsElsewhere() throws {
+    @Test func whatWaitsForTheNextCommitIsAtHand() throws {
         try withStore(configuration: .holding) { store in
-            try store.put(body(50), for: "replaced")
-            try store.put(body(50), for: "removed")
+            for key: Key in ["replaced", "removed"] { try store.put(body(50), for: key) }
             try store.flush()
-            try store.put(body(60), for: "replaced")
+            let before = try store.statistics().counters
+            try store.put(body(60), for: "replaced", PutOptions(metadata: [1]))
             try store.remove("removed")
-            try store.put(body(60), for: "new")
-            for key: Key in ["replaced", "removed", "new"] { try #expect(visit(store, key) == (.elsewhere, nil)) }
+            try store.put(body(70), for: "new", PutOptions(metadata: [1, 2]))
+            try store.put(body(500_000), for: "file")
+            try #expect(visit(store, "replaced") == (.visited, "1 bytes of metadata, 60 of 60"))
+            try #expect(visit(store, "new") == (.visited, "2 bytes of metadata, 70 of 70"))
+            for key: Key in ["removed", "file"] { try #expect(visit(store, key) == (.elsewhere, nil)) }
+            let after = try store.statistics().counters
+            #expect(after.hits - before.hits == 2 && after.misses == before.misses)
+            try store.flush()
+            try #expect(store.attributes(of: "new")?.hitCount == 1)
+        }
+    }
+
+    @Test func whatExpiredBeforeItsCommitIsElsewhere() throws {
+        let clock = TestClock()
+        var configuration = Configuration.holding
+        configuration.clock = clock
+        try withStore(configuration: configuration) { store in
+            try store.put(body(50), for: "k", PutOptions(lifetime: .duration(.seconds(1))))
+            try #expect(visit(store, "k").0 == .visited)
+            clock.advance(by: .seconds(2))
+            try #expect(visit(store, "k") == (.elsewhere, nil))
+            try #expect(visit(store, "k", includingExpired: true).0 == .visited)
         }
     }
 

@@ -66,7 +66,8 @@ public struct Configuration: Sendable {
     public var compression = Compression.off
     /// How long a relaxed put may wait for others to share its commit: this long when the store is idle, up to ten
     /// times as long while commits take long. A longer delay means fewer syncs; a shorter one means that a crash loses
-    /// less. Default: 10 ms.
+    /// less. At most 10 ms, or 100, while other processes have the store open, which do not see the put before.
+    /// Default: 10 ms.
     public var commitDelay = Duration.milliseconds(10)
     /// The most address space the index may take in this process, in bytes, and so the longest its file may become: at
     /// least 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the

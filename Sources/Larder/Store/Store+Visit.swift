@@ -1,5 +1,6 @@
-/// Entries without a copy, for callers that need a moment. Buffers and spans point into the index's mapping: they must
-/// not leave the closure that gets them, which should be short, as it keeps pages of the index from being reused.
+/// Entries without a copy, for callers that need a moment. Buffers and spans point into the index's mapping, or to what
+/// waits for the next commit: they must not leave the closure that gets them, which should be short, as it keeps pages
+/// of the index from being reused.
 extension Store {
     /// Runs `body` on the metadata and the bytes of the entry under `key`, in place. Returns false without running it
     /// if they are not both in the index's mapping: then `get` finds out if there is an entry. Counts as an access.
@@ -41,8 +42,9 @@ extension Store {
         case elsewhere
     }
 
-    /// Runs a closure on the metadata of the entry under `key`, and on its body as far as it is in the index's mapping,
-    /// or else on what was made of it and is held. Counts as an access or a miss, unless the entry is elsewhere.
+    /// Runs a closure on the metadata of the entry under `key`, and on its body where that is in the index's mapping or
+    /// in memory for the next commit, or else on what was made of it and is held. Counts as an access or a miss, unless
+    /// the entry is elsewhere: of those that wait for a commit, bodies that are compressed, in a file or not whole.
     /// - Parameters:
     ///   - other: a second way in which what is held may have been made. Default: none.
     ///   - inPlace: gets the length of the body as well, in bytes.
@@ -54,9 +56,9 @@ extension Store {
         try requireOpen()
         var isDamaged = false
         let found = try engine.lookups.visitAtHand(key, visibility(includingExpired), kind, or: other) {
-            view, bytes, encoding in
-            guard let metadata = view.metadata else { return isDamaged = true }
-            inPlace(metadata, encoding == .gzip ? .member(bytes) : .bytes(bytes), Int64(clamping: view.length))
+            metadata, bytes, encoding, length in
+            guard let metadata else { return isDamaged = true }
+            inPlace(metadata, encoding == .gzip ? .member(bytes) : .bytes(bytes), Int64(clamping: length))
         } held: { view, digest, value, isOther in
             guard let metadata = view.metadata else { return isDamaged = true }
             let length = Int64(clamping: view.length)
@@ -66,7 +68,7 @@ extension Store {
     }
 }
 
-/// What the index has of a body.
+/// The bytes of a body, without a copy.
 package enum InPlaceBody {
     case bytes(UnsafeRawBufferPointer)
     /// The gzip member that is stored for it.

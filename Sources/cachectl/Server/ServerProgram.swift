@@ -71,10 +71,14 @@ struct ServerProgram: Sendable {
         }
     }
 
+    /// A commit takes as long as many hits, whatever is in it. A server that is killed may lose what came in this time.
+    private static let commitDelay = Duration.milliseconds(100)
+
     /// How the store is opened, the first time and again.
     private func configure(_ configuration: inout Configuration) {
         configuration.logger = levels.logger(configuration.logger)
         configuration.memoryLimit = settings.hotBodies ?? .mebibytes(32)
+        configuration.commitDelay = Self.commitDelay
         if settings.verifyReads == true { configuration.verification = .always }
     }
 

@@ -53,7 +53,7 @@ final class Committer: EnginePart, @unchecked Sendable {
 
     func run() {
         while true {
-            let work = pending.next(idle: idleSeconds)
+            let work = pending.next(idle: idleSeconds, isShared: partials.isShared)
             process(work.batch, isClosing: work.isClosing)
             transactions.dropReleasedLeases()
             if work.isClosing, work.batch.isEmpty { return }

@@ -109,6 +109,12 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         return openFile.map { file.opened(as: $0) } ?? file
     }
 
+    /// The bytes of the body, where they are in memory and whole, and are stored as they are.
+    var bytesAtHand: [UInt8]? {
+        guard case .inline(let bytes) = body, compressed == nil, progress == nil else { return nil }
+        return bytes
+    }
+
     var indexKey: [UInt8] { IndexKey.bytes(for: key) }
 
     /// Replaces what was to be done under the same key: what outlives an overwrite is taken over.

@@ -82,6 +82,18 @@ final class PendingSet: @unchecked Sendable {
         return monitor.locked { find(key, use: use) }
     }
 
+    /// Whether something is pending under `key`, and the put, if it is one that is wanted. Notes the hit on that.
+    @inline(__always)
+    func put(_ key: Key, use: UInt64?, where isWanted: (PendingPut) -> Bool) -> (isPending: Bool, put: PendingPut?) {
+        if count.load(ordering: .acquiring) == 0 || !filter.mayHave(key) { return (false, nil) }
+        return monitor.locked {
+            guard let found = find(key, use: nil) else { return (false, nil) }
+            guard case .put(let put) = found, isWanted(put) else { return (true, nil) }
+            if use != nil { _ = find(key, use: use) }
+            return (true, put)
+        }
+    }
+
     /// What is pending under each of the keys for a reader of a snapshot of the index, so that both belong together.
     /// Nil if changes were committed since the snapshot was taken: a newer one has them.
     func lookup(_ keys: [Key], use: UInt64?, snapshot: UInt64) -> [Lookup?]? {
@@ -375,7 +387,8 @@ final class PendingSet: @unchecked Sendable {
     // MARK: The committer
 
     /// Waits for work: a batch that is due, or `idle` seconds without one.
-    func next(idle: Double) -> Work {
+    /// - Parameter isShared: whether other processes have the store open: what is pending here is not there for them.
+    func next(idle: Double, isShared: Bool) -> Work {
         monitor.locked {
             let start = uptime()
             while !isClosing, !isUrgent {
@@ -385,7 +398,8 @@ final class PendingSet: @unchecked Sendable {
                     monitor.wait(Condition.work, seconds: idle - waited)
                 } else {
                     let age = uptime() &- opened
-                    let delay = open.isPatient ? max(currentDelay, Self.patience) : currentDelay
+                    let usual = currentDelay(isShared ? min(delay, Self.longestShared) : delay)
+                    let delay = open.isPatient ? max(usual, Self.patience) : usual
                     if age >= delay || open.memory >= memoryLimit / 2 || open.count >= countLimit / 2 {
                         break
                     }
@@ -424,8 +438,11 @@ final class PendingSet: @unchecked Sendable {
     /// How long a batch may wait in which there is nothing but jobs that no caller waits for: 50 ms.
     private static let patience: UInt64 = 50_000_000
 
-    /// The delay that was asked for, or four times what a commit takes lately, up to ten times the delay.
-    private var currentDelay: UInt64 { max(delay, min(commitTime * 4, delay * 10)) }
+    /// The longest delay in a store that other processes have open: 10 ms.
+    private static let longestShared: UInt64 = 10_000_000
+
+    /// The delay that is wanted, or four times what a commit takes lately, up to ten times the delay.
+    private func currentDelay(_ delay: UInt64) -> UInt64 { max(delay, min(commitTime * 4, delay * 10)) }
 
     /// The commit begins of all that is pending in the batch that is being written: a reader with a snapshot of
     /// `transaction` finds it there. 0: it failed.

@@ -427,26 +427,39 @@ final class Lookups: EnginePart {
         return head.digest
     }
 
-    /// Runs `inPlace` or `held` on a hit that is committed, by one search. Of every other key it says whether `lookup`
-    /// would miss it; such a miss is counted.
+    /// Runs `inPlace` or `held` on a hit whose body is in memory, by a search of what is pending and one of the index.
+    /// Of every other key it says whether `lookup` would miss it; such a miss is counted.
     /// - Parameters:
     ///   - other: a second way in which what is held may have been made.
-    ///   - inPlace: gets the bytes of the body, or its gzip member.
+    ///   - inPlace: gets the metadata, nil if the record is damaged, and the bytes of the body, or its gzip member.
     ///   - held: gets what was made of the body, and whether in the second way.
     func visitAtHand<Value>(
         _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>, or other: HeldKind<Value>?,
-        inPlace: (EntryView, UnsafeRawBufferPointer, BodyEncoding) -> Void,
+        inPlace: (_ metadata: UnsafeRawBufferPointer?, UnsafeRawBufferPointer, BodyEncoding, _ length: UInt64) -> Void,
         held: (EntryView, Digest, Value, _ isOther: Bool) -> Void
     ) throws -> Store.AtHand {
         guard !bodies.isVerifying else { return .elsewhere }
         let use = uptime.uptime()
         let moves = memory.moves
-        guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return .elsewhere }
+        guard memory.lookup(key, use: nil) == nil else { return .elsewhere }
+        let pending = withUses {
+            $0.pending.put(key, use: visibility.isAccess ? use : nil) {
+                $0.bytesAtHand != nil && isVisible($0, visibility)
+            }
+        }
+        if let put = pending?.put, let bytes = put.bytesAtHand {
+            if visibility.isCounted { counters.addHits(bytes: put.length) }
+            put.options.metadata.withUnsafeBytes { metadata in
+                bytes.withUnsafeBytes { inPlace(metadata, $0, .identity, put.length) }
+            }
+            return .visited
+        }
+        if pending?.isPending == true { return .elsewhere }
         let found: Store.AtHand = try read { transaction in
             guard let (view, blob) = try locate(key, visibility, transaction) else { return .absent }
             if let (bytes, encoding) = bytesInPlace(view, blob) {
                 noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
-                inPlace(view, bytes, encoding)
+                inPlace(view.metadata, bytes, encoding, view.length)
                 return .visited
             }
             guard let digest = digest(view, blob), let value = bodies.held(kind, or: other, digest) else {
