@@ -15,6 +15,8 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
     private var exchange: (any RelayedExchange)?
     private var receive: (@Sendable (RelayedEvent) -> Void)?
     private var lastAnswer = 0
+    /// Whether the whole response has come and is on its way to the store.
+    private var isBeingStored = false
     private let head: [UInt8]
 
     /// - Parameter head: the request as it goes out, with `Host` and `Via`, without fields of the connection.
@@ -55,6 +57,8 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
 
     package func cancel() {
         receive = nil
+        // Others get it, and the store does.
+        if isBeingStored { return }
         exchange?.cancel()
         exchange = nil
         permit.release()
@@ -63,7 +67,7 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
 
     /// By who cancels loads.
     private func cancelled() {
-        guard receive != nil else { return }
+        guard receive != nil, !isBeingStored else { return }
         exchange?.cancel()
         permit.release()
         fail(FetchError(cancellation, request.url))
@@ -97,21 +101,33 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
         switch relay.verdict(head, for: forwarded, requestTime: load.load.sentTime ?? now, now: now) {
         case .pass(let isShareable):
             answer(head, self.body(body), forwarded, shared: nil, isShareable: isShareable, now: now)
-        case .store(let new):
-            if let whole = body.whole, relay.changes.storeAtOnce(new, whole, for: load) {
-                let shared = Load.Shared(
-                    new: new, contentRange: nil, content: .whole(whole), originStatus: head.status.code)
-                answer(head, self.body(body), forwarded, shared: shared, isShareable: true, now: now)
-            } else {
-                // Who waits for it has it from a load, where the store fails, too.
-                goOn(head, body)
-            }
-        case .load: goOn(head, body)
+        case .store(let new) where body.whole != nil:
+            isBeingStored = true
+            makeWay { [self] in store(new, head, body, forwarded, now: now) }
+        case .store, .load: goOn(head, body)
         }
+    }
+
+    private func store(
+        _ new: NewResponse, _ head: HeadForm, _ body: TransportBody, _ forwarded: ForwardedRequest, now: Instant
+    ) {
+        // Who waits for it has it from a load, where the store fails, too.
+        guard let whole = body.whole, relay.changes.storeAtOnce(new, whole, for: load) else { return goOn(head, body) }
+        let shared = Load.Shared(new: new, contentRange: nil, content: .whole(whole), originStatus: head.status.code)
+        makeWay { [self] in
+            answer(head, self.body(body), forwarded, shared: shared, isShareable: true, now: now)
+        }
+    }
+
+    /// Continues in the next turn of the event loop: what is done about a response that is stored takes as long as
+    /// dozens of hits, and those that came meanwhile go first.
+    private func makeWay(_ body: @escaping @Sendable () -> Void) {
+        if let exchange { exchange.executeLater(body) } else { body() }
     }
 
     /// A load continues it.
     private func goOn(_ head: HeadForm, _ body: TransportBody) {
+        if receive == nil { return load.giveUp() }
         load.hold(TransportResponse(head: head.response, body: body))
         end(.load(.led(load)))
     }

@@ -52,4 +52,7 @@ package protocol RelayedExchange: AnyObject, Sendable {
 
     /// Runs something on its event loop: from any thread.
     func execute(_ body: @escaping @Sendable () -> Void)
+
+    /// Runs something on its event loop when that has looked at its sockets again, so that other requests may go first.
+    func executeLater(_ body: @escaping @Sendable () -> Void)
 }

@@ -56,6 +56,8 @@ private final class CalledExchange: RelayedExchange, @unchecked Sendable {
 
     func execute(_ body: @escaping @Sendable () -> Void) { handler.loop.execute(body) }
 
+    func executeLater(_ body: @escaping @Sendable () -> Void) { handler.loop.executeInNextTurn(body) }
+
     private func take(_ result: Result<Exchange.HeadEvent, TransportError>) {
         guard let receive else { return }
         switch result {
