@@ -23,6 +23,10 @@ final class Spool: Sendable {
         var tailBytes = 0
         /// Bytes that the writer has in memory.
         var writerBytes = 0
+        /// The last piece that went to a file, as long as readers that keep up want it: they need not read the file.
+        var latest: [UInt8] = []
+        /// How many of those have not taken it yet.
+        var latestReaders = 0
         /// Where the bytes that readers may see end.
         var end: Int64 = 0
         var isStoring: Bool
@@ -41,6 +45,23 @@ final class Spool: Sendable {
         var isDetached: Bool
         /// The tasks that a change allows to continue, once the lock is free.
         var woken: [CheckedContinuation<Void, Never>] = []
+
+        mutating func setLatest(_ piece: [UInt8]) {
+            let start = tailStart - Int64(piece.count)
+            latestReaders = positions.values.count { $0 == start }
+            latest = latestReaders > 0 ? piece : []
+        }
+
+        /// A reader has taken it, or has left.
+        mutating func letGoOfLatest() {
+            latestReaders -= 1
+            if latestReaders <= 0 { latest = [] }
+        }
+
+        /// Whether a reader at a position gets it next.
+        func isLatest(at position: Int64) -> Bool {
+            !latest.isEmpty && position + Int64(latest.count) == tailStart
+        }
 
         mutating func wakeReaders() {
             guard !waitingReaders.isEmpty else { return }
@@ -118,6 +139,7 @@ final class Spool: Sendable {
                 change { state in
                     state.tailStart += Int64(piece.count)
                     state.writerBytes = isInMemory ? Int(state.tailStart) : 0
+                    state.setLatest(isInMemory || piece.count > Self.pieceBytes ? [] : piece)
                     count(state)
                     if isShown { Self.show(&state) }
                 }
@@ -127,6 +149,7 @@ final class Spool: Sendable {
                 state.withLock { state in
                     state.isStoring = false
                     state.storingFailure = error
+                    state.latest = []
                     if state.isDetached, state.positions.isEmpty { state.isAbandoned = true }
                 }
             }
@@ -150,7 +173,8 @@ final class Spool: Sendable {
     }
 
     private func count(_ state: State) {
-        share.set((state.ending == nil ? Self.fixedBytes : 0) + state.writerBytes + state.tailBytes)
+        let fixedBytes = state.ending == nil ? Self.fixedBytes : 0
+        share.set(fixedBytes + state.writerBytes + state.latest.count + state.tailBytes)
     }
 
     private func waitForRoom() async {
@@ -188,6 +212,8 @@ final class Spool: Sendable {
     func finish(_ ending: Result<Void, FetchError>) {
         let isOrphan = change { state in
             state.ending = ending
+            // A client that stalls takes no memory.
+            state.latest = []
             count(state)
             Self.show(&state)
             return state.isOrphan
@@ -228,7 +254,15 @@ final class Spool: Sendable {
                 if position >= limit { return .end }
                 if position < state.end {
                     if position < state.tailStart {
-                        return .stored(position..<min(position + Self.pieceBytes, state.tailStart, state.end, limit))
+                        let end = min(state.end, limit)
+                        if state.isLatest(at: position), state.tailStart <= end {
+                            let piece = state.latest
+                            state.positions[id] = state.tailStart
+                            state.letGoOfLatest()
+                            count(state)
+                            return .piece(piece)
+                        }
+                        return .stored(position..<min(position + Self.pieceBytes, state.tailStart, end))
                     }
                     var start = state.tailStart
                     for piece in state.tail {
@@ -289,6 +323,10 @@ final class Spool: Sendable {
 
     fileprivate func leave(_ id: Int) {
         let isLast = change { state in
+            if let position = state.positions[id], state.isLatest(at: position) {
+                state.letGoOfLatest()
+                count(state)
+            }
             state.positions[id] = nil
             state.limits[id] = nil
             trim(&state)
