@@ -136,6 +136,7 @@ private final class ConnectingClient: Asking {
         #expect(response["Connection"] == (closes ? "close" : nil))
         if closes {
             try await #expect(client.rest().isEmpty)
+            try await client.close()
             self.client = nil
         }
         let fields = response.fields.map { "\($0.name): \($0.value)" }.sorted()
