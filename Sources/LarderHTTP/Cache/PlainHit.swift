@@ -20,7 +20,7 @@ package struct PlainHit {
 
     /// The place of a gzip member that is stored for the content.
     package enum Member {
-        /// In the store's mapping, or in memory for its next commit.
+        /// In the store's mapping.
         case bytes(UnsafeRawBufferPointer)
         /// In memory: the value that was made of it, and the digest of the content.
         case held(any Sendable, Digest)
