@@ -125,7 +125,7 @@ public struct Values<Codec: ValueCodec>: Sendable {
 
     private func held(_ key: Key) throws -> Value? {
         var value: Value?
-        _ = try store.visitHeld(key, kind) { value = $1.value }
+        _ = try store.visitHeld(key, kind) { value = $1.value as? Value }
         return value
     }
 

@@ -157,7 +157,7 @@ import Testing
         var found: String?
         let isThere = try store.visitHeld(key, Self.kind) { metadata, content in
             #expect(content.length == 50_000 && metadata.count == 3)
-            found = content.value
+            found = content.value as? String
         }
         #expect(isThere == (found != nil))
         return found
@@ -256,7 +256,7 @@ import Testing
             var generator = SeededGenerator(seed: 3)
             for step in 0..<20_000 {
                 let digest = Digest.of(body(8, Int.random(in: 0..<400, using: &generator)))
-                if tier.value(kind, of: digest) == nil {
+                if tier.value(kind.number, of: digest) == nil {
                     let cost = step % 7 == 0 ? 1 << Int.random(in: 0..<63, using: &generator) : 10
                     tier.hold(step, kind, of: digest, cost: cost)
                 }

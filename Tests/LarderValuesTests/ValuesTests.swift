@@ -59,6 +59,15 @@ private struct CountingCodec: ValueCodec, Hashable {
         }
     }
 
+    /// What is not held is not taken for a value that is nil.
+    @Test func aValueMayBeOptional() throws {
+        try withStore { store in
+            try store.values(of: Int?.self).put(5, for: "k")
+            try store.flush()
+            for _ in 0..<3 { try #expect(store.values(of: Int?.self).get("k") == .some(5)) }
+        }
+    }
+
     @Test func settingsOfCodersAreUsed() throws {
         try withStore { store in
             let (encoder, decoder) = (JSONEncoder(), JSONDecoder())

@@ -21,10 +21,10 @@ extension Store {
     /// out. Counts as an access.
     package func visitHeld<Value>(
         _ key: Key, _ kind: HeldKind<Value>,
-        _ body: (_ metadata: UnsafeRawBufferPointer, _ content: HeldContent<Value>) -> Void
+        _ body: (_ metadata: UnsafeRawBufferPointer, _ content: HeldContent) -> Void
     ) throws -> Bool {
         try requireOpen()
-        return try engine.lookups.visitHeld(key, visibility(false), kind) { view, digest, value in
+        return try engine.lookups.visitHeld(key, visibility(false), kind.number) { view, digest, value in
             guard let metadata = view.metadata else { return false }
             let length = Int64(clamping: view.length)
             body(metadata, HeldContent(digest: digest, length: length, value: value, isOther: false))
@@ -51,11 +51,11 @@ extension Store {
     package func visitAtHand<Value>(
         _ key: Key, includingExpired: Bool, _ kind: HeldKind<Value>, or other: HeldKind<Value>? = nil,
         inPlace: (_ metadata: UnsafeRawBufferPointer, InPlaceBody, _ length: Int64) -> Void,
-        held: (_ metadata: UnsafeRawBufferPointer, _ content: HeldContent<Value>) -> Void
+        held: (_ metadata: UnsafeRawBufferPointer, _ content: HeldContent) -> Void
     ) throws -> AtHand {
         try requireOpen()
         var isDamaged = false
-        let found = try engine.lookups.visitAtHand(key, visibility(includingExpired), kind, or: other) {
+        let found = try engine.lookups.visitAtHand(key, visibility(includingExpired), kind.number, or: other?.number) {
             metadata, bytes, encoding, length in
             guard let metadata else { return isDamaged = true }
             inPlace(metadata, encoding == .gzip ? .member(bytes) : .bytes(bytes), Int64(clamping: length))

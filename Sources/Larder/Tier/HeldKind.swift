@@ -20,12 +20,14 @@ struct HeldName: Hashable, @unchecked Sendable {
 }
 
 /// What was made of the body of an entry.
-package struct HeldContent<Value: Sendable>: Sendable {
+// Not generic: a lookup that is would ask the runtime for its types with every hit.
+package struct HeldContent: Sendable {
     /// Of the body.
     package let digest: Digest
     /// Of the body, in bytes.
     package let length: Int64
-    package let value: Value
+    /// Of the type of the kind that was asked for.
+    package let value: any Sendable
     /// Whether it was made in the second of the ways that were asked for.
     package let isOther: Bool
 }
@@ -52,7 +54,9 @@ extension Store {
 
     /// What was made of the body with a digest, if it is held. For a look that follows a visit, which has counted.
     package func held<Value>(_ kind: HeldKind<Value>, of digest: Digest) -> Value? {
-        engine.bodies.held(kind, digest, isCounted: false)
+        // Two steps: a cast of nil to a type that is optional itself succeeds.
+        guard let value = engine.bodies.held(kind.number, digest, isCounted: false) else { return nil }
+        return value as? Value
     }
 
     /// Logs why nothing can be made of the body of an entry.

@@ -102,21 +102,17 @@ final class MemoryTier: Sendable {
     }
 
     /// What was made of the body with a digest.
-    /// - Parameter isCounted: false for a look that follows another one.
-    func value<Value>(_ kind: HeldKind<Value>, of digest: Digest, isCounted: Bool = true) -> Value? {
-        guard case .value(let value)? = find(Name(digest: digest, kind: kind.number), isCounted: isCounted) else {
-            return nil
-        }
-        return value as? Value
+    /// - Parameters:
+    ///   - kind: the number of a `HeldKind`, whose type the value has.
+    ///   - isCounted: false for a look that follows another one.
+    func value(_ kind: Int, of digest: Digest, isCounted: Bool = true) -> (any Sendable)? {
+        guard case .value(let value)? = find(Name(digest: digest, kind: kind), isCounted: isCounted) else { return nil }
+        return value
     }
 
     /// What was made of the body with a digest in one of two ways. Counts once.
-    func value<Value>(
-        _ kind: HeldKind<Value>, or other: HeldKind<Value>, of digest: Digest
-    ) -> (value: Value, isOther: Bool)? {
-        if case .value(let value)? = find(Name(digest: digest, kind: kind.number), countsMiss: false) {
-            return (value as? Value).map { ($0, false) }
-        }
+    func value(_ kind: Int, or other: Int, of digest: Digest) -> (value: any Sendable, isOther: Bool)? {
+        if case .value(let value)? = find(Name(digest: digest, kind: kind), countsMiss: false) { return (value, false) }
         return self.value(other, of: digest).map { ($0, true) }
     }
 

@@ -21,18 +21,13 @@ extension CacheService {
     private static func key(_ authority: Range<Int>, _ request: PlainRequest) -> [UInt8] {
         let prefix: StaticString = request.isPlaintext ? "http://" : "https://"
         let (head, path) = (request.head, request.path)
-        return [UInt8](
-            unsafeUninitializedCapacity: prefix.utf8CodeUnitCount + authority.count + path.count
-        ) { buffer, count in
-            let target = UnsafeMutableRawBufferPointer(buffer)
-            func append(_ bytes: UnsafeRawBufferPointer) {
-                UnsafeMutableRawBufferPointer(rebasing: target[count...]).copyMemory(from: bytes)
-                count += bytes.count
-            }
-            append(UnsafeRawBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
-            append(UnsafeRawBufferPointer(rebasing: head[authority]))
-            append(UnsafeRawBufferPointer(rebasing: head[path]))
-        }
+        // Of the initializers, the one with a closure asks the runtime for the type of the array with every call.
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(prefix.utf8CodeUnitCount + authority.count + path.count)
+        bytes.append(contentsOf: UnsafeRawBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
+        bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: head[authority]))
+        bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: head[path]))
+        return bytes
     }
 
     /// Whether host and port are as they are in a key: lower case, no default port.

@@ -130,17 +130,17 @@ final class Bodies: EnginePart {
     }
 
     /// What was made of the body with a digest.
-    /// - Parameter isCounted: false for a look that follows another one.
+    /// - Parameters:
+    ///   - kind: the number of a `HeldKind`.
+    ///   - isCounted: false for a look that follows another one.
     @inline(__always)
-    func held<Value>(_ kind: HeldKind<Value>, _ digest: Digest, isCounted: Bool = true) -> Value? {
+    func held(_ kind: Int, _ digest: Digest, isCounted: Bool = true) -> (any Sendable)? {
         tier.value(kind, of: digest, isCounted: isCounted)
     }
 
     /// As above, made in one of two ways: whether in the second.
     @inline(__always)
-    func held<Value>(
-        _ kind: HeldKind<Value>, or other: HeldKind<Value>?, _ digest: Digest
-    ) -> (value: Value, isOther: Bool)? {
+    func held(_ kind: Int, or other: Int?, _ digest: Digest) -> (value: any Sendable, isOther: Bool)? {
         if let other { return tier.value(kind, or: other, of: digest) }
         return held(kind, digest).map { ($0, false) }
     }

@@ -402,9 +402,9 @@ final class Lookups: EnginePart {
 
     /// Runs `body` on the record of a hit that is committed, and on what was made of its body and is held in memory;
     /// nil, without running it, for every other hit and for a miss.
-    func visitHeld<Value, R>(
-        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>,
-        _ body: (EntryView, Digest, Value) throws -> R
+    /// - Parameter kind: the number of a `HeldKind`, whose type the value has.
+    func visitHeld<R>(
+        _ key: Key, _ visibility: Visibility, _ kind: Int, _ body: (EntryView, Digest, any Sendable) throws -> R
     ) throws -> R? {
         let use = uptime.uptime()
         guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
@@ -430,13 +430,14 @@ final class Lookups: EnginePart {
     /// Runs `inPlace` or `held` on a hit whose body is in memory, by a search of what is pending and one of the index.
     /// Of every other key it says whether `lookup` would miss it; such a miss is counted.
     /// - Parameters:
-    ///   - other: a second way in which what is held may have been made.
+    ///   - kind: the number of a `HeldKind`, whose type the value has.
+    ///   - other: the same of a second way in which what is held may have been made.
     ///   - inPlace: gets the metadata, nil if the record is damaged, and the bytes of the body, or its gzip member.
     ///   - held: gets what was made of the body, and whether in the second way.
-    func visitAtHand<Value>(
-        _ key: Key, _ visibility: Visibility, _ kind: HeldKind<Value>, or other: HeldKind<Value>?,
+    func visitAtHand(
+        _ key: Key, _ visibility: Visibility, _ kind: Int, or other: Int?,
         inPlace: (_ metadata: UnsafeRawBufferPointer?, UnsafeRawBufferPointer, BodyEncoding, _ length: UInt64) -> Void,
-        held: (EntryView, Digest, Value, _ isOther: Bool) -> Void
+        held: (EntryView, Digest, any Sendable, _ isOther: Bool) -> Void
     ) throws -> Store.AtHand {
         guard !bodies.isVerifying else { return .elsewhere }
         let use = uptime.uptime()
