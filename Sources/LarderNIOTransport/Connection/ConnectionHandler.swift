@@ -31,6 +31,9 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     /// The exchange that is under way.
     private var exchange: Exchange?
     private var reader: ResponseReader
+    /// Whether a request was too long for the system to take it at once. An origin that answered without reading it
+    /// may have left it no room for what follows.
+    private var followsRequests = false
     private lazy var writer = RequestWriter(loop) { [weak self] in self?.setTimeLimit() }
     private lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
 
@@ -114,8 +117,10 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         self.exchange = exchange
         exchange.begin(waiter)
         reader.begin()
-        write(exchange.message.start[...])
-        flush()
+        let start = exchange.message.start
+        if exchange.message.stream != nil || start.count > RequestWriter.bytesTakenAtOnce { followsRequests = true }
+        writer.write(start[...], to: context, isFollowed: followsRequests) { slice, _ in wrapOutboundOut(slice) }
+        context?.flush()
         if self.exchange === exchange { exchange.startUpload() }
         setTimeLimit()
         readOn()

@@ -5,8 +5,8 @@ import LarderHTTP
 /// A request in the form that goes out.
 struct RequestMessage: Sendable {
     let method: HTTPRequest.Method
-    /// The head for HTTP/2, without the fields of the framing.
-    private let request: HTTPRequest
+    /// The head for HTTP/2, without the fields of the framing; nil for one that only HTTP/1.1 is used for.
+    private let request: HTTPRequest?
     /// The fields that say where the message ends.
     private let framing: HTTPFields
     /// The head as HTTP/1.1 has it, with the content behind it where that is short and in memory.
@@ -85,17 +85,17 @@ struct RequestMessage: Sendable {
 
     /// The head with the fields that say where the message ends, for HTTP/2.
     var head: HTTPRequest {
-        var head = request
+        var head = request ?? HTTPRequest(method: method, scheme: nil, authority: nil, path: nil)
         head.scheme = head.scheme?.lowercased()
         for field in framing { head.headerFields.append(field) }
         return head
     }
 
-    /// A GET without content whose head is written.
+    /// A GET without content whose head is written, for HTTP/1.1.
     /// - Parameter start: with `Host` and without a field of the connection.
     init(relaying start: [UInt8]) {
         method = .get
-        request = HTTPRequest(method: .get, scheme: nil, authority: nil, path: nil)
+        request = nil
         framing = [:]
         self.start = start
         contentStart = start.count

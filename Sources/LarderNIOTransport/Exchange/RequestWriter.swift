@@ -4,6 +4,8 @@ import NIOCore
 final class RequestWriter {
     /// What is handed to the channel at once, so that its progress can be seen.
     private static let sliceBytes = 64 << 10
+    /// What a send buffer takes at once, at least (tcp(7), `tcp_wmem`), where all that went before was answered.
+    static let bytesTakenAtOnce = 4 << 10
 
     private let loop: any EventLoop
     private let onProgress: () -> Void
@@ -20,10 +22,11 @@ final class RequestWriter {
 
     /// Writes bytes in slices, without a flush.
     /// - Parameters:
+    ///   - isFollowed: false for what the system takes at once and no one waits for.
     ///   - waiter: resumed when the system has taken the last byte; with false if it will not.
     ///   - part: makes of a slice what the channel takes. Its second argument tells whether the slice is the last.
     func write(
-        _ bytes: ArraySlice<UInt8>, to context: ChannelHandlerContext?,
+        _ bytes: ArraySlice<UInt8>, to context: ChannelHandlerContext?, isFollowed: Bool = true,
         _ waiter: CheckedContinuation<Bool, Never>? = nil, as part: (_ slice: ByteBuffer, _ isLast: Bool) -> NIOAny
     ) {
         guard let context else {
@@ -34,14 +37,15 @@ final class RequestWriter {
         repeat {
             let slice = rest.prefix(Self.sliceBytes)
             rest = rest.dropFirst(slice.count)
-            let promise = loop.makePromise(of: Void.self)
-            follow(promise, rest.isEmpty ? waiter : nil)
+            var promise: EventLoopPromise<Void>?
+            if isFollowed || waiter != nil { promise = followed(rest.isEmpty ? waiter : nil) }
             context.write(part(context.channel.allocator.buffer(bytes: slice), rest.isEmpty), promise: promise)
         } while !rest.isEmpty
     }
 
-    private func follow(_ promise: EventLoopPromise<Void>, _ waiter: CheckedContinuation<Bool, Never>?) {
+    private func followed(_ waiter: CheckedContinuation<Bool, Never>?) -> EventLoopPromise<Void> {
         pendingWrites += 1
+        let promise = loop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
             self.pendingWrites -= 1
             var isTaken = false
@@ -49,5 +53,6 @@ final class RequestWriter {
             if isTaken { self.onProgress() }
             waiter?.resume(returning: isTaken)
         }
+        return promise
     }
 }

@@ -178,7 +178,7 @@ final class ConnectionPool: Sendable {
     }
 
     /// Changes what is known of an endpoint, and gives those who wait what there is then.
-    private func change(_ endpoint: Endpoint, _ body: (inout PoolState.Host) -> Void) {
+    private func change(_ endpoint: Endpoint, _ body: (PoolState.Host) -> Void) {
         let granted = state.withLock { $0.change(endpoint, body) }
         for (waiter, grant) in granted { waiter.continuation.resume(returning: .success(grant)) }
     }

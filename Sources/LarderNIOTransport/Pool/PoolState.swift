@@ -20,7 +20,9 @@ struct PoolState {
         var limit: Int
     }
 
-    struct Host {
+    // By reference: each request takes one of its connections and gives it back.
+    // SAFETY: no one has it but the state, behind its lock.
+    final class Host: @unchecked Sendable {
         /// The last one used is at the end, and used first: the others may go idle and close.
         var idle: [Connection] = []
         var places = 0
@@ -33,17 +35,17 @@ struct PoolState {
         var mayTry = NIODeadline.uptimeNanoseconds(0)
 
         /// An idle connection, of an event loop if there is one.
-        mutating func takeIdle(on eventLoop: any EventLoop) -> Connection? {
+        func takeIdle(on eventLoop: any EventLoop) -> Connection? {
             takeIdle(only: eventLoop) ?? idle.popLast()
         }
 
         /// An idle connection of an event loop.
-        mutating func takeIdle(only eventLoop: any EventLoop) -> Connection? {
+        func takeIdle(only eventLoop: any EventLoop) -> Connection? {
             idle.lastIndex { $0.channel.eventLoop === eventLoop }.map { idle.remove(at: $0) }
         }
 
         /// A connection could not be made.
-        mutating func rest() { mayTry = .now() + Host.rest }
+        func rest() { mayTry = .now() + Host.rest }
 
         /// How long no further connection is tried.
         static let rest = TimeAmount.seconds(1)
@@ -77,12 +79,12 @@ struct PoolState {
         if isClosed { return (.failure(Self.closed(endpoint)), nil) }
         // Cancelled before: giveUp has run, and found no waiter.
         if Task.isCancelled { return (.failure(.cancelled(endpoint, mayHaveBeenSeen: false)), nil) }
-        var host = hosts[endpoint] ?? Host()
-        defer { hosts[endpoint] = host }
+        let host = hosts[endpoint] ?? Host()
+        hosts[endpoint] = host
         if !waiter.isForNew, let connection = host.takeIdle(on: waiter.eventLoop) {
             return (.success(.kept(connection)), nil)
         }
-        if let grant = next(&host, endpoint) { return (.success(grant), nil) }
+        if let grant = next(host, endpoint) { return (.success(grant), nil) }
         guard host.waiting.count < waitingPerHost else {
             let streams = host.sessions.reduce(0) { $0 + $1.limit }
             let what = streams > 0 ? "all \(streams) streams" : "all \(host.places) connections"
@@ -99,7 +101,7 @@ struct PoolState {
     }
 
     /// A stream or a place, if there is one.
-    private func next(_ host: inout Host, _ endpoint: Endpoint) -> ConnectionPool.Grant? {
+    private func next(_ host: Host, _ endpoint: Endpoint) -> ConnectionPool.Grant? {
         if let index = host.sessions.firstIndex(where: { $0.active < $0.limit }) {
             host.sessions[index].active += 1
             return .stream(host.sessions[index].session)
@@ -117,26 +119,25 @@ struct PoolState {
     /// Changes what is known of an endpoint.
     /// - Returns: those who waited, with what they get.
     mutating func change(
-        _ endpoint: Endpoint, _ body: (inout Host) -> Void
+        _ endpoint: Endpoint, _ body: (Host) -> Void
     ) -> [(ConnectionPool.Waiter, ConnectionPool.Grant)] {
-        guard var host = hosts[endpoint] else { return [] }
-        body(&host)
+        guard let host = hosts[endpoint] else { return [] }
+        body(host)
         var granted: [(ConnectionPool.Waiter, ConnectionPool.Grant)] = []
-        while !host.waiting.isEmpty, let grant = next(&host, endpoint) {
+        while !host.waiting.isEmpty, let grant = next(host, endpoint) {
             granted.append((host.waiting.removeFirst(), grant))
         }
-        hosts[endpoint] = host.places > 0 || !host.waiting.isEmpty ? host : nil
+        if host.places <= 0, host.waiting.isEmpty { hosts[endpoint] = nil }
         return granted
     }
 
     mutating func keep(_ connection: Connection) -> (isKept: Bool, ConnectionPool.Waiter?) {
-        guard !isClosed, var host = hosts[connection.endpoint] else { return (false, nil) }
+        guard !isClosed, let host = hosts[connection.endpoint] else { return (false, nil) }
         // Those who wait for a new one get its place when it is closed.
         if !host.waiting.isEmpty, host.waiting.allSatisfy(\.isForNew) { return (false, nil) }
         let first = host.waiting.firstIndex { !$0.isForNew }
         let waiter = first.map { host.waiting.remove(at: $0) }
         if waiter == nil { host.idle.append(connection) }
-        hosts[connection.endpoint] = host
         return (true, waiter)
     }
 
@@ -147,10 +148,10 @@ struct PoolState {
         let waiting = hosts.flatMap { endpoint, host in host.waiting.map { (endpoint, $0) } }
         let idle = hosts.values.flatMap(\.idle)
         let sessions = hosts.values.flatMap { $0.sessions.map(\.session) }
-        for endpoint in hosts.keys {
-            hosts[endpoint]?.waiting = []
-            hosts[endpoint]?.idle = []
-            hosts[endpoint]?.sessions = []
+        for host in hosts.values {
+            host.waiting = []
+            host.idle = []
+            host.sessions = []
         }
         return (idle, sessions, waiting)
     }
