@@ -15,13 +15,14 @@ final class Client {
         self.usesHTTP2 = usesHTTP2
     }
 
-    static func connect(_ kind: RequestPath.Connection, plain: Int, tls: Int) async throws -> Client {
-        if kind == .plain { return Client(try await RawClient.connect(to: plain), usesHTTP2: false) }
+    static func connect(_ kind: RequestPath.Connection, _ ports: GatewayPorts) async throws -> Client {
+        if kind == .plain { return Client(try await RawClient.connect(to: ports.plain), usesHTTP2: false) }
+        if kind == .holding { return Client(try await RawClient.connect(to: ports.holding), usesHTTP2: false) }
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.certificateVerification = .none
         configuration.applicationProtocols = kind == .http2 ? ["h2"] : ["http/1.1"]
         let context = try NIOSSLContext(configuration: configuration)
-        let connection = try await RawClient.connect(to: tls) { channel in
+        let connection = try await RawClient.connect(to: ports.tls) { channel in
             try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: nil))
         }
         if kind == .http2 { try await connection.send(HTTP2Frames.preface) }

@@ -28,8 +28,7 @@ final class Measurement: Sendable {
             return RequestPath.answer(request.target)
         }
         try orders.write(contentsOf: Data("\(origin.url)\n".utf8))
-        let ports = answers.line()?.split(separator: " ").compactMap { Int($0) } ?? []
-        guard ports.count == 2 else { throw Failure(description: "the gateway did not start") }
+        guard let ports = GatewayPorts(answers.line()) else { throw Failure(description: "the gateway did not start") }
         #if DEBUG
             let build = "debug"
         #else
@@ -37,14 +36,14 @@ final class Measurement: Sendable {
         #endif
         let slices = "\(Options.slices) slices of \(options.sliceRequests) requests for each path"
         say("# a \(build) build; \(slices), after \(options.requests)")
-        for path in options.paths { try await measure(path, plain: ports[0], tls: ports[1]) }
+        for path in options.paths { try await measure(path, ports) }
         try orders.close()
         _ = answers.line()
         await origin.stop()
     }
 
-    private func measure(_ path: RequestPath, plain: Int, tls: Int) async throws {
-        let client = try await Client.connect(path.connection, plain: plain, tls: tls)
+    private func measure(_ path: RequestPath, _ ports: GatewayPorts) async throws {
+        let client = try await Client.connect(path.connection, ports)
         if path.isHit { try await client.fill(path) }
         for number in 0..<options.requests { try await client.exchange(path, number) }
         let forwardedBefore = forwarded.load(ordering: .relaxed)
@@ -67,9 +66,7 @@ final class Measurement: Sendable {
         func row(_ metric: String, _ count: (Work) -> UInt64) {
             let slices = zip(moments, moments.dropFirst()).map { count($1) - count($0) }.sorted()
             let median = Double(slices[slices.count / 2]) / Double(options.sliceRequests)
-            // How much a commit writes depends on how many requests it has waited for.
-            let isForReader = metric == "written" && path.allDiffer
-            say("\(isForReader ? "# " : "")\(path.name) \(metric) \(String(format: "%.3f", median))")
+            say("\(path.name) \(metric) \(String(format: "%.3f", median))")
         }
         row("allocations") { $0.work.allocations }
         row("jobs") { $0.work.jobs }
@@ -77,8 +74,7 @@ final class Measurement: Sendable {
         // Those of wakeups, whose number depends on the threads, left out.
         row("written") { $0.written - 8 * $0.work.wakeups }
         guard countsCalls, let first = moments.first, let last = moments.last else { return }
-        // For the same reason without those of a commit, where requests cause commits.
-        row("calls") { $0.work.calls - (path.allDiffer ? $0.callsOfCommits : 0) }
+        row("calls") { $0.work.calls }
         row("wakeups") { $0.work.wakeups }
         let calls = last.calls.indices.compactMap { number -> String? in
             let count = last.calls[number] - first.calls[number]
@@ -96,14 +92,6 @@ private struct Work {
     let calls = (0..<EFFORT_NUMBERS).map { effort_calls($0) }
     /// proc_pid_io(5), `wchar`.
     let written: UInt64
-
-    var callsOfCommits: UInt64 { Self.commits.reduce(0) { $0 + calls[$1] } }
-
-    /// LMDB writes pages with pwrite(2), and those that follow each other with lseek(2) and writev(2).
-    private static let commits = (0..<Int(EFFORT_NUMBERS)).filter { number in
-        let name = effort_call_name(Int32(number)).map { String(cString: $0) }
-        return ["fdatasync", "lseek", "pwrite", "writev"].contains(name)
-    }
 
     init(_ process: Int) {
         let text = (try? String(contentsOfFile: "/proc/\(process)/io", encoding: .utf8)) ?? ""

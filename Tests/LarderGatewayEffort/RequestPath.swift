@@ -3,7 +3,11 @@ import TestOrigin
 
 /// One kind of request, of which many are sent.
 struct RequestPath: Sendable {
-    enum Connection: Sendable { case plain, tls, http2 }
+    enum Connection: Sendable {
+        case plain, tls, http2
+        /// To the gateway whose store commits nothing.
+        case holding
+    }
 
     let name: String
     var connection = Connection.plain
@@ -30,7 +34,9 @@ struct RequestPath: Sendable {
         RequestPath(name: "hit-tls", connection: .tls, target: "/small", length: 1 << 10),
         RequestPath(name: "hit-http2", connection: .http2, target: "/small", length: 1 << 10),
         RequestPath(name: "pass-1KiB", target: "/private", length: 1 << 10, isHit: false),
-        RequestPath(name: "miss-stored-1KiB", target: "/new/", allDiffer: true, length: 1 << 10, isHit: false),
+        RequestPath(
+            name: "miss-stored-1KiB", connection: .holding, target: "/new/", allDiffer: true, length: 1 << 10,
+            isHit: false),
     ]
 
     /// The request with this number.
