@@ -125,11 +125,12 @@ let package = Package(
             name: "LarderHTTP",
             dependencies: ["HTTPCaching", "HTTPWire", "Larder", "Locks", .httpTypes, .logging, .systemPackage]
         ),
+        .target(name: "LarderSockets", dependencies: [.nioCore]),
         .target(
             name: "LarderNIOTransport",
             dependencies: [
-                "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix,
-                .nioSSL, .nioTLS,
+                "HTTPWire", "Larder", "LarderHTTP", "LarderSockets", "Locks", .httpTypes, .nioCore, .nioHPACK,
+                .nioHTTP2, .nioPosix, .nioSSL, .nioTLS,
             ]
         ),
         .target(
@@ -151,8 +152,8 @@ let package = Package(
         .target(
             name: "LarderServer",
             dependencies: [
-                "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .logging, .nioCore, .nioHPACK, .nioPosix,
-                .nioSSL, .nioTLS, .systemPackage,
+                "HTTPWire", "Larder", "LarderHTTP", "LarderSockets", "Locks", .httpTypes, .logging, .nioCore,
+                .nioHPACK, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
             ]
         ),
         .target(

@@ -13,7 +13,7 @@
 
 /// In memory that both processes share.
 struct counts {
-    _Atomic uint64_t allocations, jobs, tasks, wakeups, wakeup_reads;
+    _Atomic uint64_t allocations, jobs, tasks, wakeups, wakeup_reads, sent;
     _Atomic uint64_t calls[EFFORT_NUMBERS];
 };
 

@@ -64,6 +64,9 @@ static void entered(const struct ptrace_syscall_info *info) {
         _Atomic uint64_t *count = number == SYS_write ? &effort_counts->wakeups : &effort_counts->wakeup_reads;
         atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
     }
+    if (number == SYS_sendto) {
+        atomic_fetch_add_explicit(&effort_counts->sent, info->entry.args[2], memory_order_relaxed);
+    }
     atomic_fetch_add_explicit(&effort_counts->calls[number], 1, memory_order_relaxed);
 }
 
@@ -134,6 +137,7 @@ struct effort_work effort_work(void) {
     return (struct effort_work){
         .allocations = effort_counts->allocations, .jobs = effort_counts->jobs, .tasks = effort_counts->tasks,
         .calls = sum(does) - wakeups - effort_counts->wakeup_reads, .wakeups = wakeups,
+        .sent = effort_counts->sent,
     };
 }
 

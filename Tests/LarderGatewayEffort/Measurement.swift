@@ -71,9 +71,9 @@ final class Measurement: Sendable {
         row("allocations") { $0.work.allocations }
         row("jobs") { $0.work.jobs }
         row("tasks") { $0.work.tasks }
-        // Those of wakeups, whose number depends on the threads, left out.
-        row("written") { $0.written - 8 * $0.work.wakeups }
         guard countsCalls, let first = moments.first, let last = moments.last else { return }
+        // Those of wakeups, whose number depends on the threads, left out.
+        row("written") { $0.written + $0.work.sent - 8 * $0.work.wakeups }
         row("calls") { $0.work.calls }
         row("wakeups") { $0.work.wakeups }
         let calls = last.calls.indices.compactMap { number -> String? in

@@ -75,6 +75,19 @@ final class SlowClient {
         }
     }
 
+    /// Reads all there is up to the end of the connection.
+    func rest() async -> [UInt8] {
+        let descriptor = descriptor
+        return await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                var all: [UInt8] = []
+                var bytes = [UInt8](repeating: 0, count: 64 << 10)
+                while case let taken = recv(descriptor, &bytes, bytes.count, 0), taken > 0 { all += bytes[..<taken] }
+                continuation.resume(returning: all)
+            }
+        }
+    }
+
     private static func read(_ descriptor: CInt, _ count: Int) -> Int {
         var bytes = [UInt8](repeating: 0, count: min(count, 1 << 20))
         var done = 0

@@ -1,5 +1,6 @@
 import HTTPWire
 import LarderHTTP
+import LarderSockets
 import NIOCore
 import NIOTLS
 
@@ -31,9 +32,6 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     /// The exchange that is under way.
     private var exchange: Exchange?
     private var reader: ResponseReader
-    /// Whether a request was too long for the system to take it at once. An origin that answered without reading it
-    /// may have left it no room for what follows.
-    private var followsRequests = false
     private lazy var writer = RequestWriter(loop) { [weak self] in self?.setTimeLimit() }
     private lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
 
@@ -55,6 +53,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        if !endpoint.isTLS { writer.socket = SocketWriter(context.channel) }
         connection = Connection(context.channel, self, endpoint)
         if context.channel.isActive { channelActive(context: context) }
     }
@@ -86,6 +85,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
+        writer.socket = nil
         connection = nil
         // A channel that lost the race of addresses never was active.
         becomeReady(ChannelError.alreadyClosed)
@@ -117,10 +117,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         self.exchange = exchange
         exchange.begin(waiter)
         reader.begin()
-        let start = exchange.message.start
-        if exchange.message.stream != nil || start.count > RequestWriter.bytesTakenAtOnce { followsRequests = true }
-        writer.write(start[...], to: context, isFollowed: followsRequests) { slice, _ in wrapOutboundOut(slice) }
-        context?.flush()
+        writer.begin(exchange.message.start, to: context) { slice, _ in wrapOutboundOut(slice) }
         if self.exchange === exchange { exchange.startUpload() }
         setTimeLimit()
         readOn()

@@ -57,7 +57,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
     // MARK: Channel events
 
     func handlerAdded(context: ChannelHandlerContext) {
-        output.attach(context)
+        output.attach(context, isPlaintext: isPlaintext)
         if context.channel.isActive { begin(context) }
     }
 
@@ -83,8 +83,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         output.begin()
-        // What is held goes to this channel before anything else can happen on the event loop.
-        defer { output.handOver() }
+        // What is held goes to this client before anything else can happen on the event loop.
+        defer { output.send() }
         var bytes = unwrapInboundIn(data)
         worker.counters.bytesIn += UInt64(bytes.readableBytes)
         input.receive(bytes.readableBytes)

@@ -1,5 +1,6 @@
 import Larder
 import LarderHTTP
+import LarderSockets
 import NIOCore
 
 #if canImport(Darwin)
@@ -13,15 +14,19 @@ import NIOCore
 /// What goes to the client of a connection: passes bytes to the channel and knows what happened to them.
 ///
 /// Answers are first written to ``Worker/output``, which the connections of an event loop share. Every way through a
-/// connection begins with ``begin()`` and ends with ``handOver(isTracked:)``, so that one client's bytes never reach
-/// another. On the event loop only.
+/// connection begins with ``begin()`` and ends with ``send()`` or ``handOver(isTracked:)``, so that one client's bytes
+/// never reach another. On the event loop only.
 final class HTTP1Output {
     private let worker: Worker
     /// The channel's end of the connection; nil before and after its life.
     private(set) var context: ChannelHandlerContext?
     private var account = SendAccount()
+    /// Nil where the channel has to see what is written.
+    private var socket: SocketWriter?
     /// Something was handed to the channel and not flushed.
     private var hasUnflushed = false
+    /// Whether the channel may hold something that the system has not taken.
+    private var mayHold = false
     /// Writes under way that cost this connection no memory: of files, and of bodies that are shared.
     private var bulkWrites = 0
     /// Of these, bytes of bodies that are shared.
@@ -33,8 +38,16 @@ final class HTTP1Output {
 
     init(_ worker: Worker) { self.worker = worker }
 
-    func attach(_ context: ChannelHandlerContext) { self.context = context }
-    func detach() { context = nil }
+    /// - Parameter isPlaintext: whether what is written goes to the socket as it is.
+    func attach(_ context: ChannelHandlerContext, isPlaintext: Bool) {
+        self.context = context
+        socket = isPlaintext ? SocketWriter(context.channel) : nil
+    }
+
+    func detach() {
+        context = nil
+        socket = nil
+    }
 
     /// Whether the client takes more at once.
     var isWritable: Bool { context?.channel.isWritable ?? false }
@@ -49,12 +62,36 @@ final class HTTP1Output {
         worker.output.clear()
     }
 
-    /// Hands what is held to the channel and makes it go out.
+    /// Makes what is held go out.
     func flush() {
         guard worker.output.readableBytes > 0 || hasUnflushed, let context else { return }
-        handOver()
+        send()
+        guard hasUnflushed else { return }
         hasUnflushed = false
         context.flush()
+    }
+
+    /// Writes what is held to the socket where nothing is before it, and hands the channel what the system does not
+    /// take.
+    func send() {
+        let count = worker.output.readableBytes
+        if let socket, count > 0, count <= Self.sentAtOnce, isChannelEmpty {
+            let sent = worker.output.withUnsafeReadableBytes { socket.write($0) }
+            account.queue(sent)
+            account.took(upTo: account.queued)
+            worker.counters.bytesOut += UInt64(sent)
+            if sent == count { return worker.output.clear() }
+            worker.output.moveReaderIndex(forwardBy: sent)
+        }
+        handOver()
+    }
+
+    /// Up to this many bytes the buffer for them is of a size to keep.
+    private static let sentAtOnce = 64 << 10
+
+    private var isChannelEmpty: Bool {
+        if mayHold { mayHold = hasUnflushed || pendingBytes > 0 }
+        return !mayHold
     }
 
     /// Hands what is held to the channel.
@@ -136,6 +173,7 @@ final class HTTP1Output {
         guard let context else { return }
         account.queue(bytes.readableBytes)
         worker.counters.bytesOut += UInt64(bytes.readableBytes)
+        mayHold = true
         context.writeAndFlush(NIOAny(IOData.byteBuffer(bytes)), promise: nil)
     }
 
@@ -151,6 +189,7 @@ final class HTTP1Output {
         account.queue(count)
         worker.counters.bytesOut += UInt64(count)
         hasUnflushed = true
+        mayHold = true
     }
 
     // MARK: What the client has taken

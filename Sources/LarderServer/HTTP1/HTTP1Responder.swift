@@ -19,10 +19,8 @@ protocol HTTP1ResponderDelegate: AnyObject {
 final class HTTP1Responder {
     /// From this size on a piece has a buffer to itself: together with a head it would take one of twice the size.
     private static let ownBuffer = 8 << 10
-    /// What of a piece is written at once.
-    private static let writeBytes = 32 << 10
-    /// The same of a body in memory.
-    private static let sharedBytes = 64 << 10
+    /// What of content is written at once: a piece as it comes from an origin.
+    private static let writeBytes = 64 << 10
 
     let worker: Worker
     private let output: HTTP1Output
@@ -236,7 +234,7 @@ final class HTTP1Responder {
     private func writeShared() {
         while output.isWritable, let (bytes, digest) = shared {
             var left = bytes
-            guard let part = left.readSlice(length: min(bytes.readableBytes, Self.sharedBytes)) else { return }
+            guard let part = left.readSlice(length: min(bytes.readableBytes, Self.writeBytes)) else { return }
             current?.record.bytesSent += Int64(part.readableBytes)
             let isLast = left.readableBytes == 0
             if isLast { dropShared() } else { shared = (left, digest) }

@@ -17,6 +17,8 @@ struct effort_work {
     uint64_t calls;
     /// Writes of 8 bytes, which wake an event loop: eventfd(2).
     uint64_t wakeups;
+    /// Bytes given to sendto(2), which proc_pid_io(5) leaves out.
+    uint64_t sent;
 };
 
 /// System calls with numbers below this are counted one by one.

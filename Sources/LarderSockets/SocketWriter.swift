@@ -1,0 +1,41 @@
+import NIOCore
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// Writes to the socket of a channel past the channel: for bytes that the system takes at once, a write through it
+/// costs a buffer to keep, and a place in its queue. Only while the channel holds nothing that was written before. On
+/// the channel's event loop only.
+package struct SocketWriter {
+    /// The cast asks the runtime, which takes longer than the write: so it is kept. It checks with each call that the
+    /// socket is open.
+    private let transport: any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
+
+    /// Nil for a channel without a socket.
+    package init?(_ channel: any Channel) {
+        guard let transport = channel._channelCore as? any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle> else {
+            return nil
+        }
+        self.transport = transport
+    }
+
+    /// Writes what the system takes at once. `send(2)`.
+    /// - Returns: how many bytes; 0 where it takes none, or the socket has failed: a write through the channel finds
+    ///   out why.
+    package func write(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let count = try? transport.withUnsafeTransport { send($0, bytes.baseAddress, bytes.count, Self.flags) }
+        return max(0, count ?? 0)
+    }
+
+    #if canImport(Darwin)
+        // SwiftNIO sets SO_NOSIGPIPE.
+        private static let flags: CInt = 0
+    #else
+        private static let flags = CInt(MSG_NOSIGNAL)
+    #endif
+}
