@@ -25,15 +25,15 @@ package struct SocketWriter {
     }
 
     /// Writes what the system takes at once. `send(2)`.
-    /// - Returns: how many bytes; 0 where it takes none, or the socket has failed: a write through the channel finds
-    ///   out why.
+    /// - Returns: how many bytes; 0 where it takes none, or the socket has failed: then a write through the channel
+    ///   fails, too.
     package func write(_ bytes: UnsafeRawBufferPointer) -> Int {
         let count = try? transport.withUnsafeTransport { send($0, bytes.baseAddress, bytes.count, Self.flags) }
         return max(0, count ?? 0)
     }
 
     #if canImport(Darwin)
-        // SwiftNIO sets SO_NOSIGPIPE.
+        // SwiftNIO sets F_SETNOSIGPIPE (fcntl(2)).
         private static let flags: CInt = 0
     #else
         private static let flags = CInt(MSG_NOSIGNAL)

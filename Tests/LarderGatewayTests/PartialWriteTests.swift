@@ -3,40 +3,81 @@ import HTTPTypes
 import LarderHTTP
 import Testing
 
-/// Answers that the system does not take at once.
+/// Answers that the system does not take at once: the client reads nothing before the gateway has written all that the
+/// system takes.
 struct PartialWriteTests {
-    /// From those in one write to those that go out in several, in memory and in a file.
-    private static let lengths = [200, 1 << 10, 15 << 10, 40 << 10, 100 << 10, 600 << 10]
-
-    private static func content(_ number: Int) -> [UInt8] {
-        (0..<lengths[number]).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ number) }
+    private static func content(_ length: Int) -> [UInt8] {
+        (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ length) }
     }
 
-    /// The client reads nothing before the gateway has written all that the system takes.
+    /// From those in one write to those that go out in several, in memory and in a file.
     @Test func answersBehindEachOtherComeWholeAndInOrder() async throws {
+        let lengths = [200, 1 << 10, 15 << 10, 40 << 10, 100 << 10, 600 << 10]
+        try await withStored(lengths) { setting in
+            let asked = (0..<60).map { lengths[$0 % lengths.count] }
+            let client = try SlowClient(port: setting.port, receiveBuffer: 64 << 10)
+            try client.send(asked.map { get("/\($0)") }.joined())
+            try await expectAll(asked, of: client, setting)
+        }
+    }
+
+    /// Each few are a write of their own, to the socket. Together they are more than the system takes, and one write is
+    /// cut in two.
+    @Test(arguments: [(15 << 10, 4), (15 << 10, 1), (9_000, 3)]) func aShortWriteMayBeTakenInPart(
+        _ length: Int, _ together: Int
+    ) async throws {
+        try await withStored([length]) { setting in
+            let client = try SlowClient(port: setting.port, receiveBuffer: 64 << 10)
+            let writes = 8 << 20 / (length * together)
+            var isTaken = true
+            for _ in 0..<writes {
+                let before = await setting.gateway.readCounters().bytesOut
+                try client.send(String(repeating: get("/\(length)"), count: together))
+                // Where that takes longer, several are one write: then less is tested.
+                if isTaken { isTaken = await setting.sends(moreThan: before) }
+            }
+            try await expectAll([Int](repeating: length, count: writes * together), of: client, setting)
+        }
+    }
+
+    private func withStored(_ lengths: [Int], _ body: (Setting) async throws -> Void) async throws {
         let transport = ScriptedTransport { request in
             .bytes(Self.content(Int(request.head.path?.dropFirst() ?? "") ?? 0), fresh)
         }
         try await withGateway(transport: transport) { setting in
             let filling = try await setting.connect()
-            for number in Self.lengths.indices {
-                while try await filling.exchange(get("/\(number)"))["Cache-Status"]?.contains("; hit") != true {}
+            for length in lengths {
+                while try await filling.exchange(get("/\(length)"))["Cache-Status"]?.contains("; hit") != true {}
             }
             try await filling.close()
-            let numbers = (0..<200).map { $0 * 7 % Self.lengths.count }
-            let client = try SlowClient(port: setting.port)
-            try client.send(numbers.map { get("/\($0)") }.joined() + get("/0", "Connection: close"))
-            await setting.settles()
-            var rest = await client.rest()[...]
-            for number in numbers + [0] {
-                let end = try #require(rest.firstRange(of: Array("\r\n\r\n".utf8)))
-                let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)
-                rest = rest[end.upperBound...]
-                try #require(head.hasPrefix("HTTP/1.1 200 OK\r\n") && head.contains("; hit"), "\(head)")
-                try #require(rest.starts(with: Self.content(number)), "\(number)")
-                rest = rest.dropFirst(Self.lengths[number])
-            }
-            #expect(rest.isEmpty)
+            try await body(setting)
         }
+    }
+
+    private func expectAll(_ asked: [Int], of client: SlowClient, _ setting: Setting) async throws {
+        try client.send(get("/\(asked[0])", "Connection: close"))
+        await setting.settles()
+        let contents = Dictionary(uniqueKeysWithValues: Set(asked).map { ($0, Self.content($0)) })
+        var rest = await client.rest()[...]
+        for length in asked + [asked[0]] {
+            let end = try #require(rest.firstRange(of: Array("\r\n\r\n".utf8)))
+            let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)
+            rest = rest[end.upperBound...]
+            try #require(head.hasPrefix("HTTP/1.1 200 OK\r\n") && head.contains("; hit"), "\(head)")
+            try #require(Array(rest.prefix(length)) == contents[length], "\(length)")
+            rest = rest.dropFirst(length)
+        }
+        #expect(rest.isEmpty)
+    }
+}
+
+extension Setting {
+    /// Whether more bytes leave soon.
+    fileprivate func sends(moreThan before: UInt64) async -> Bool {
+        for _ in 0..<100 {
+            if await gateway.readCounters().bytesOut > before { return true }
+            try? await Task.sleep(for: .milliseconds(1))
+        }
+        return false
     }
 }

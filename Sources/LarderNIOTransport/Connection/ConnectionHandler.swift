@@ -53,7 +53,9 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        if !endpoint.isTLS { writer.socket = SocketWriter(context.channel) }
+        // A proxy may have answered before it has read all of CONNECT.
+        let isEmpty = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) == 0
+        if !endpoint.isTLS, isEmpty { writer.socket = SocketWriter(context.channel) }
         connection = Connection(context.channel, self, endpoint)
         if context.channel.isActive { channelActive(context: context) }
     }

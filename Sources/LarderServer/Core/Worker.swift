@@ -57,8 +57,9 @@ final class Worker: @unchecked Sendable {
     /// What is held, which is then empty.
     func takeOutput() -> ByteBuffer {
         let taken = output
-        output = sent.capacity > 256 << 10 ? ByteBufferAllocator().buffer(capacity: Self.outputRoom) : sent
-        sent = taken
+        output = sent
+        // One of unusual size is not kept.
+        sent = taken.capacity > 256 << 10 ? ByteBufferAllocator().buffer(capacity: Self.outputRoom) : taken
         output.clear()
         return taken
     }

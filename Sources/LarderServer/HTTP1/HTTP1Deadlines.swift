@@ -27,7 +27,7 @@ struct HTTP1Deadlines {
         var contentBegan: NIODeadline?
         /// Whether the gateway waits for that content.
         var isContentWanted = false
-        /// Bytes received from the client, and handed to the channel for it.
+        /// Bytes received from the client, and handed on for it.
         var received: Int64
         var queued: Int64
         /// Of these, bytes that the channel still holds.

@@ -77,9 +77,11 @@ final class HTTP1Output {
         let count = worker.output.readableBytes
         if let socket, count > 0, count <= Self.sentAtOnce, isChannelEmpty {
             let sent = worker.output.withUnsafeReadableBytes { socket.write($0) }
-            account.queue(sent)
-            account.took(upTo: account.queued)
-            worker.counters.bytesOut += UInt64(sent)
+            if sent > 0 {
+                account.queue(sent)
+                took(upTo: account.queued)
+                worker.counters.bytesOut += UInt64(sent)
+            }
             if sent == count { return worker.output.clear() }
             worker.output.moveReaderIndex(forwardBy: sent)
         }
@@ -194,7 +196,7 @@ final class HTTP1Output {
 
     // MARK: What the client has taken
 
-    /// Bytes handed to the channel.
+    /// Bytes handed to the system or the channel.
     var queuedBytes: Int64 { account.queued }
 
     /// Bytes that the channel holds because the system takes no more, those of files included.

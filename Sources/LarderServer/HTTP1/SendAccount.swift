@@ -1,4 +1,4 @@
-/// How far the bytes that were handed to a channel have come, and which answers they belong to.
+/// How far the bytes that were handed on have come, and which answers they belong to.
 ///
 /// An answer is logged when its last byte has gone out, so that the log says what the client got.
 struct SendAccount {
@@ -8,11 +8,11 @@ struct SendAccount {
         let end: Int64
     }
 
-    /// Content of this many bytes or fewer is logged when it is handed to the channel: in one write with its head it
+    /// Content of this many bytes or fewer is logged when it is handed on: in one write with its head it
     /// goes out at once, or the client has not read what came before.
     private static let loggedAtOnce: Int64 = 64 << 10
 
-    /// Bytes handed to the channel.
+    /// Bytes handed to the system or the channel.
     private(set) var queued: Int64 = 0
     /// Of ``queued``, the bytes that the system has taken.
     private var taken: Int64 = 0
@@ -30,7 +30,7 @@ struct SendAccount {
     /// Whether an answer is logged when it goes out, not at once.
     static func isLoggedLater(_ record: RequestRecord) -> Bool { record.bytesSent > loggedAtOnce }
 
-    /// Counts bytes that are handed to the channel.
+    /// Counts bytes that are handed on.
     mutating func queue(_ count: Int) { queued += Int64(count) }
 
     /// Keeps a complete answer until the system has taken it.
