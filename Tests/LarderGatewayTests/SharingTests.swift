@@ -52,6 +52,32 @@ struct SharingTests {
         }
     }
 
+    /// RFC 9110 section 8.6: `Content-Length` in an answer to HEAD is the length that GET would have.
+    @Test func headDeclaresNoLengthThatIsNotKnownYet() async throws {
+        let (head, rest) = (Gate(), Gate())
+        try await withOrigin { _ in
+            .ok("first ").then(rest).then("second").chunked().header("Cache-Control", "max-age=60").holding(at: head)
+        } _: { setting, origin in
+            let client = try await clients(1, setting, head, [""])[0]
+            let other = try await setting.connect()
+            try await other.send(get("/a", method: "HEAD"))
+            let key = "http://example.org/a"
+            let generation = setting.cache.changes.generations.current(key)
+            try await waitWhile {
+                (setting.cache.loader.joinable.leading(key, generation: generation)?.waiterCount ?? 0) < 2
+            }
+            head.open()
+            let answer = try await other.head()
+            #expect(answer["Cache-Status"]?.contains("collapsed") == true)
+            #expect(answer["Content-Length"] == nil)
+            rest.open()
+            try await #expect(client.response().text == "first second")
+            #expect(origin.requests.count == 1)
+            try await client.close()
+            try await other.close()
+        }
+    }
+
     @Test func fiftyRevalidationsAreOneRequest() async throws {
         let held = Gate()
         try await withOrigin { request in

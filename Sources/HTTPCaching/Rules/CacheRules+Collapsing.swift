@@ -76,7 +76,11 @@ extension CacheRules {
         var request = request
         if length == nil { request.headerFields.remove(.range) }
         let facts = RequestFacts(request, options: options)
-        let served = serve(request, facts: facts, stored: stored, index: 0, now: now)
+        var served = serve(request, facts: facts, stored: stored, index: 0, now: now)
+        // RFC 9110 section 8.6: what is declared is the length that GET would have.
+        if length == nil, request.method == .head, !new.head.headerFields.contains(.contentLength) {
+            served?.head.headerFields.remove(.contentLength)
+        }
         guard case .multipart = served?.content else { return served }
         // Several ranges of a body that is arriving: the whole is an answer, too (RFC 9110 section 14.2).
         request.headerFields.remove(.range)
