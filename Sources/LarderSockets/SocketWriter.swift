@@ -12,8 +12,7 @@ import NIOCore
 /// costs a buffer to keep, and a place in its queue. Only while the channel holds nothing that was written before. On
 /// the channel's event loop only.
 package struct SocketWriter {
-    /// The cast asks the runtime, which takes longer than the write: so it is kept. It checks with each call that the
-    /// socket is open.
+    /// Kept, because the cast asks the runtime. It checks with each call that the socket is open.
     private let transport: any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
 
     /// Nil for a channel without a socket.
