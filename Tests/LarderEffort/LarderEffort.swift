@@ -99,23 +99,11 @@ enum LarderEffort {
         let store = try Store(at: path, configuration)
         for (index, key) in keys.enumerated() { try store.put(body(1024, index), for: key) }
         try store.flush()
-        try countAllocations(store)
         try countWrites(store)
         try countCommits(at: FilePath(path.string + "-batches"))
-        try forbidSystemCalls(store, clock)
+        try countReads(store, clock)
         say("done")
         exit(0)
-    }
-
-    private static func countAllocations(_ store: Store) throws {
-        for (name, run) in operations(store) {
-            // Twice: the first round fills what is kept.
-            for index in 0..<rounds { try run(index) }
-            let before = effort_allocations()
-            for index in 0..<rounds { try run(index) }
-            let count = effort_allocations() - before
-            if effort_counts_allocations() { say("\(name) allocations \(Double(count) / Double(rounds))") }
-        }
     }
 
     private static func countWrites(_ store: Store) throws {
@@ -174,8 +162,8 @@ enum LarderEffort {
         say("mixed commits \(Double(try store.statistics().counters.commits - before) / Double(10 * entries) * 1000)")
     }
 
-    private static func forbidSystemCalls(_ store: Store, _ clock: HoldingClock) throws {
-        // On a separate thread, which may only read and write from then on. The rest of the process continues.
+    private static func countReads(_ store: Store, _ clock: HoldingClock) throws {
+        // On a separate thread, which may only read and write in the end. The rest of the process continues.
         var pair: [Int32] = [0, 0]
         guard pipe(&pair) == 0 else { exit(2) }
         let (input, output) = (pair[0], pair[1])
@@ -184,12 +172,18 @@ enum LarderEffort {
             var isDone: UInt8 = 1
             do {
                 for (_, run) in work { for index in 0..<rounds { try run(index) } }
-                // A hit that meets the committer at a lock would wait for it, by a system call. So nothing is left to
-                // commit, and the committer waits, without a lock that a hit needs, until the process ends.
+                // A hit that meets the committer at a lock would wait for it, by a system call, and the first hit after
+                // a commit may copy what it found. So nothing is left to commit, and the committer waits, without a
+                // lock that a hit needs, until the process ends.
                 try store.flush()
                 clock.hold()
-                // The first hit after a commit may copy what it found.
                 for (_, run) in work { for index in 0..<rounds { try run(index) } }
+                for (name, run) in operations(store) where effort_counts_allocations() {
+                    let before = effort_allocations()
+                    for index in 0..<rounds { try run(index) }
+                    let count = effort_allocations() - before
+                    say("\(name) allocations \(Double(count) / Double(rounds))")
+                }
                 if effort_forbid_system_calls() {
                     for (name, run) in work {
                         for index in 0..<rounds { try run(index) }
