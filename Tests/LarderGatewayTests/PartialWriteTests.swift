@@ -21,6 +21,21 @@ struct PartialWriteTests {
         }
     }
 
+    /// As records of TLS, with one write for all that a flush hands over.
+    @Test func answersOverTLSComeWholeAndInOrder() async throws {
+        let lengths = [200, 1 << 10, 15 << 10, 40 << 10, 100 << 10, 600 << 10]
+        try await withTLS(Self.transport) { setting, port in
+            let client = try await RawClient.connectSecurely(to: port, receiveBuffer: 64 << 10)
+            try await Self.fill(lengths, client)
+            let asked = (0..<60).map { lengths[$0 % lengths.count] }
+            try await client.setReading(false)
+            try await client.send(asked.map { get("/\($0)") }.joined() + get("/200", "Connection: close"))
+            await setting.settles()
+            try await client.setReading(true)
+            try Self.expect(asked + [200], in: try await client.rest())
+        }
+    }
+
     /// Each few are a write of their own, to the socket. Together they are more than the system takes, and one write is
     /// cut in two.
     @Test(arguments: [(15 << 10, 4), (15 << 10, 1), (9_000, 3)]) func aShortWriteMayBeTakenInPart(
@@ -40,26 +55,36 @@ struct PartialWriteTests {
         }
     }
 
+    private static let transport = ScriptedTransport { request in
+        .bytes(content(Int(request.head.path?.dropFirst() ?? "") ?? 0), fresh)
+    }
+
     private func withStored(_ lengths: [Int], _ body: (Setting) async throws -> Void) async throws {
-        let transport = ScriptedTransport { request in
-            .bytes(Self.content(Int(request.head.path?.dropFirst() ?? "") ?? 0), fresh)
-        }
-        try await withGateway(transport: transport) { setting in
-            let filling = try await setting.connect()
-            for length in lengths {
-                while try await filling.exchange(get("/\(length)"))["Cache-Status"]?.contains("; hit") != true {}
-            }
-            try await filling.close()
+        try await withGateway(transport: Self.transport) { setting in
+            let client = try await setting.connect()
+            try await Self.fill(lengths, client)
+            try await client.close()
             try await body(setting)
+        }
+    }
+
+    /// Makes each answer a hit.
+    private static func fill(_ lengths: [Int], _ client: RawClient) async throws {
+        for length in lengths {
+            while try await client.exchange(get("/\(length)"))["Cache-Status"]?.contains("; hit") != true {}
         }
     }
 
     private func expectAll(_ asked: [Int], of client: SlowClient, _ setting: Setting) async throws {
         try client.send(get("/\(asked[0])", "Connection: close"))
         await setting.settles()
-        let contents = Dictionary(uniqueKeysWithValues: Set(asked).map { ($0, Self.content($0)) })
-        var rest = await client.rest()[...]
-        for length in asked + [asked[0]] {
+        try Self.expect(asked + [asked[0]], in: await client.rest())
+    }
+
+    private static func expect(_ asked: [Int], in bytes: [UInt8]) throws {
+        let contents = Dictionary(uniqueKeysWithValues: Set(asked).map { ($0, content($0)) })
+        var rest = bytes[...]
+        for length in asked {
             let end = try #require(rest.firstRange(of: Array("\r\n\r\n".utf8)))
             let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)
             rest = rest[end.upperBound...]

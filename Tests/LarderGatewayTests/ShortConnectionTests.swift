@@ -2,7 +2,6 @@ import HTTPTestSupport
 import HTTPTypes
 import Larder
 import LarderGateway
-import NIOSSL
 import SeededData
 import TestOrigin
 import TestSupport
@@ -17,21 +16,10 @@ struct ShortConnectionTests {
         .bytes(body(Int(request.head.path?.dropFirst() ?? "") ?? 0, 1), [.cacheControl: "max-age=60"])
     }
 
-    /// A client that speaks HTTP/1.1 over TLS.
-    private static func connectSecurely(to port: Int) async throws -> RawClient {
-        var tls = TLSConfiguration.makeClientConfiguration()
-        tls.certificateVerification = .none
-        let context = try NIOSSLContext(configuration: tls)
-        return try await RawClient.connect(to: port) { channel in
-            try channel.pipeline.syncOperations.addHandler(
-                NIOSSLClientHandler(context: context, serverHostname: "localhost"))
-        }
-    }
-
     @Test(arguments: [false, true]) func hitsOfEveryLength(isSecure: Bool) async throws {
         try await withTLS(Self.transport) { setting, port in
             func connect() async throws -> RawClient {
-                isSecure ? try await Self.connectSecurely(to: port) : try await setting.connect()
+                isSecure ? try await RawClient.connectSecurely(to: port) : try await setting.connect()
             }
             for length in Self.lengths {
                 let before = try await setting.store.perform { try $0.statistics().memoryTier.count }

@@ -15,6 +15,7 @@ extension ListenerFactory {
                 // To say more would take a handshake, which is what a gateway that is busy has no time for.
                 guard admit(channel, worker) else { throw ChannelError.eof }
                 let pipeline = channel.pipeline.syncOperations
+                try pipeline.addHandler(TLSRecordWriter())
                 try pipeline.addHandler(NIOSSLServerHandler(context: context.current))
                 // A handshake has as much time as the head of a request.
                 try pipeline.addHandler(HandshakeTimer(worker))
@@ -34,7 +35,7 @@ extension ListenerFactory {
 }
 
 /// Closes a connection that does not get through its handshake.
-private final class HandshakeTimer: ChannelInboundHandler {
+private final class HandshakeTimer: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private let worker: Worker
@@ -52,8 +53,11 @@ private final class HandshakeTimer: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case TLSUserEvent.handshakeCompleted = event { timeout?.cancel() }
         context.fireUserInboundEventTriggered(event)
+        guard case TLSUserEvent.handshakeCompleted = event else { return }
+        timeout?.cancel()
+        // Each event of the connection would pass through here.
+        context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
     }
 
     func channelInactive(context: ChannelHandlerContext) {

@@ -1,6 +1,8 @@
+import HTTPTestSupport
 import Larder
 import LarderGateway
 import LarderHTTP
+import NIOSSL
 import TestSupport
 
 /// Runs `body` with a gateway that listens for TLS too, and the port.
@@ -18,6 +20,19 @@ func withTLS(
             caching(&$0)
         } _: { setting in
             try await body(setting, setting.gateway.tlsAddress?.port ?? 0)
+        }
+    }
+}
+
+extension RawClient {
+    /// A client that speaks HTTP/1.1 over TLS, and takes any certificate.
+    static func connectSecurely(to port: Int, receiveBuffer: Int? = nil) async throws -> RawClient {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.certificateVerification = .none
+        let context = try NIOSSLContext(configuration: tls)
+        return try await connect(to: port, receiveBuffer: receiveBuffer) { channel in
+            try channel.pipeline.syncOperations.addHandler(
+                NIOSSLClientHandler(context: context, serverHostname: "localhost"))
         }
     }
 }
