@@ -3,12 +3,13 @@ import HTTPTypes
 /// The answers that need no request and no response as objects: decided on the policy of a stored response and on the
 /// values of some fields. Made of the same rules as ``CacheRules/reuse(_:hasContent:stored:now:isDisconnected:)``.
 extension CacheRules {
-    /// What a request says of the answer that it wants: the values of fields, each of one line.
+    /// What a request says of the answer that it wants: the values of fields, each of one line. Valid only inside the
+    /// call that it is handed to.
     package struct HitConditions {
-        package var cacheControl: [UInt8]?
-        package var ifNoneMatch: [UInt8]?
-        package var ifModifiedSince: [UInt8]?
-        package var range: [UInt8]?
+        package var cacheControl: UnsafeRawBufferPointer?
+        package var ifNoneMatch: UnsafeRawBufferPointer?
+        package var ifModifiedSince: UnsafeRawBufferPointer?
+        package var range: UnsafeRawBufferPointer?
 
         /// None.
         package init() {}
@@ -37,26 +38,35 @@ extension CacheRules {
     ///   ``CacheRules/reuse(_:hasContent:stored:now:isDisconnected:)``.
     package func hit(
         _ conditions: HitConditions, isHead: Bool, policy: StoredPolicy, status: Int, length: Int64,
-        tag: @autoclosure () -> [UInt8]?, now: Instant
+        tag: UnsafeRawBufferPointer?, now: Instant
     ) -> HitAnswer? {
         if let value = conditions.cacheControl, options.honorsRequestDirectives,
-            !isAcceptable(policy, request: RequestDirectives(value), now: now)
+            !isAcceptable(policy, request: RequestDirectives(Array(value)), now: now)
         {
             return nil
         }
-        if conditions.hasPreconditions,
-            isNotModified(
-                ifNoneMatch: conditions.ifNoneMatch, ifModifiedSince: conditions.ifModifiedSince, status: status,
-                tag: tag().flatMap { EntityTag($0) }, policy: policy, now: now)
-        {
+        if conditions.hasPreconditions, isNotModified(conditions, policy: policy, status: status, tag: tag, now: now) {
             return .notModified
         }
         guard !isHead, status == 200, let range = conditions.range else { return .whole }
-        switch rangeAnswer(range, body: .complete(length: length)) {
+        switch rangeAnswer(Array(range), body: .complete(length: length)) {
         case .whole: return .whole
         case .ranges(let ranges, _) where ranges.count == 1: return .range(ranges[0])
         case .ranges, .unsatisfiable, .missing, .otherUnit: return nil
         }
+    }
+
+    private func isNotModified(
+        _ conditions: HitConditions, policy: StoredPolicy, status: Int, tag: UnsafeRawBufferPointer?, now: Instant
+    ) -> Bool {
+        // Most clients send the tag that they got. That takes no copies.
+        if let value = conditions.ifNoneMatch, let tag, (200...299).contains(status), EntityTag.isSame(value, tag) {
+            return true
+        }
+        return isNotModified(
+            ifNoneMatch: conditions.ifNoneMatch.map { Array($0) },
+            ifModifiedSince: conditions.ifModifiedSince.map { Array($0) }, status: status,
+            tag: tag.flatMap { EntityTag($0) }, policy: policy, now: now)
     }
 
     /// Whether a field of a stored response is left out of an answer, or replaced in it.
@@ -69,7 +79,10 @@ extension CacheRules {
             for index in 0..<name.count where name[index] | 0x20 != other.utf8Start[index] { return false }
             return true
         }
-        let isNotModified = answer == .notModified
+        // No other is as long as one of these.
+        guard (12...16).contains(name.count) else { return false }
+        var isNotModified = false
+        if case .notModified = answer { isNotModified = true }
         return switch (answer, name.count) {
         case (.whole, _): false
         case (_, 13) where isNamed("content-range"), (_, 14) where isNamed("content-length"): true

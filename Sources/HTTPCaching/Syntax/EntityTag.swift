@@ -9,13 +9,26 @@ public struct EntityTag: Sendable, Hashable {
     ///
     /// - Parameter bytes: without white space around it.
     public init?(_ bytes: some Collection<UInt8>) {
-        var rest = Array(bytes)[...]
-        isWeak = rest.starts(with: [0x57, 0x2F])
-        if isWeak { rest = rest.dropFirst(2) }
-        guard rest.count >= 2, rest.first == FieldBytes.quote, rest.last == FieldBytes.quote,
-            rest.dropFirst().dropLast().allSatisfy({ $0 == 0x21 || ($0 >= 0x23 && $0 != 0x7F) })
-        else { return nil }
-        opaque = Array(rest)
+        let bytes = Array(bytes)
+        guard let start = bytes.withUnsafeBytes({ Self.opaqueStart($0) }) else { return nil }
+        isWeak = start > 0
+        opaque = Array(bytes[start...])
+    }
+
+    /// Where the opaque part begins; nil if the bytes are not exactly one entity tag.
+    private static func opaqueStart(_ bytes: UnsafeRawBufferPointer) -> Int? {
+        let start = bytes.count >= 2 && bytes[0] == 0x57 && bytes[1] == 0x2F ? 2 : 0
+        let end = bytes.count - 1
+        guard end > start, bytes[start] == FieldBytes.quote, bytes[end] == FieldBytes.quote else { return nil }
+        for byte in bytes[(start + 1)..<end] where byte != 0x21 && (byte < 0x23 || byte == 0x7F) { return nil }
+        return start
+    }
+
+    /// Whether a value of `If-None-Match` is one entity tag, and the same bytes as another: then they match weakly.
+    static func isSame(_ value: UnsafeRawBufferPointer, _ tag: UnsafeRawBufferPointer) -> Bool {
+        guard value.count == tag.count else { return false }
+        for index in 0..<value.count where value[index] != tag[index] { return false }
+        return opaqueStart(value) != nil
     }
 
     /// The tag as it is written in a field.

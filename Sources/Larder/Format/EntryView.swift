@@ -121,7 +121,7 @@ struct EntryView {
     /// True if the record is that of `key` where the index holds only a part of it.
     func hasLongKey(_ key: Key) -> Bool {
         guard let longKey = parts?.longKey else { return false }
-        return raw[longKey].elementsEqual(key.bytes)
+        return bytes(longKey).isEqual(to: key.bytes)
     }
 
     // MARK: The optional fields of format 3

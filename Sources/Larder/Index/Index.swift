@@ -167,4 +167,7 @@ extension UnsafeRawBufferPointer {
         guard count >= prefix.count, let baseAddress else { return false }
         return memcmp(baseAddress, prefix, prefix.count) == 0
     }
+
+    /// True if these are the same bytes.
+    package func isEqual(to other: [UInt8]) -> Bool { count == other.count && hasPrefix(other) }
 }

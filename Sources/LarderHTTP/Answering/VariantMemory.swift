@@ -54,7 +54,7 @@ final class VariantMemory: Sendable {
         asked.withUnsafeBytes { hasher.combine(bytes: $0) }
         let slot = Int(UInt(bitPattern: hasher.finalize()) % UInt(Self.count))
         let hit = known.withLock { known in
-            known[slot].flatMap { $0.asked == asked && index.elementsEqual($0.index) ? $0 : nil }
+            known[slot].flatMap { $0.asked == asked && index.isEqual(to: $0.index) ? $0 : nil }
         }
         if let hit { return hit.selected }
         let copy = Array(index)

@@ -92,7 +92,8 @@ struct PlainHitLookup: Sendable {
         let now = context.now
         guard let layout = StoredRecord.Layout(metadata), layout.isPlain,
             layout.selecting.count == selecting.count,
-            selecting.isEmpty || metadata[layout.selecting].elementsEqual(selecting),
+            selecting.isEmpty
+                || UnsafeRawBufferPointer(rebasing: metadata[layout.selecting]).isEqual(to: selecting),
             layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == length,
             let policy = StoredPolicy(
                 encoded: UnsafeRawBufferPointer(rebasing: metadata[40..<StoredRecord.fixedLength])),
@@ -122,33 +123,50 @@ struct PlainHitLookup: Sendable {
         let tag = FieldLines.find("etag", in: fields)
         let answer = context.rules.hit(
             question.conditions, isHead: question.isHead, policy: policy, status: layout.status, length: length,
-            tag: tag.count == 1 ? tag.0.map { Array($0) } : nil, now: now)
+            tag: tag.count == 1 ? tag.0 : nil, now: now)
         switch answer {
         case nil: return false
         case .whole where question.isHead: body(hit(layout.status, fields, missingLength, .none, 0..<0))
         case .whole: body(hit(layout.status, fields, missingLength, content, 0..<length))
         case .notModified:
-            Self.left(of: fields, in: .notModified, hasTag: tag.count > 0).withUnsafeBytes {
+            Self.withFields(of: fields, in: .notModified, hasTag: tag.count > 0) {
                 body(hit(304, $0, nil, .none, 0..<0))
             }
         case .range(let range):
-            var left = Self.left(of: fields, in: .range(range), hasTag: tag.count > 0)
-            left += "Content-Range: \(CacheRules.contentRange(range, of: length))\r\n".utf8
-            left.withUnsafeBytes { body(hit(206, $0, Int64(range.count), content, range)) }
+            let line = "Content-Range: \(CacheRules.contentRange(range, of: length))\r\n"
+            Self.withFields(of: fields, in: .range(range), hasTag: tag.count > 0, adding: line) {
+                body(hit(206, $0, Int64(range.count), content, range))
+            }
         }
         return true
     }
 
-    /// The fields of a stored response that are in an answer, too.
-    private static func left(
-        of fields: UnsafeRawBufferPointer, in answer: CacheRules.HitAnswer, hasTag: Bool
-    ) -> [UInt8] {
-        var left: [UInt8] = []
-        left.reserveCapacity(fields.count + 64)
-        for line in FieldLines(fields) where !CacheRules.leavesOut(line.name, of: answer, hasTag: hasTag) {
-            left.append(contentsOf: line.whole)
+    /// Runs `body` on the fields of a stored response that are in an answer, too, and a line behind them.
+    private static func withFields(
+        of stored: UnsafeRawBufferPointer, in answer: CacheRules.HitAnswer, hasTag: Bool, adding line: String = "",
+        _ body: (UnsafeRawBufferPointer) -> Void
+    ) {
+        var line = line
+        withUnsafeTemporaryAllocation(byteCount: stored.count + line.utf8.count, alignment: 1) { buffer in
+            var count = 0
+            func copy(_ bytes: UnsafeRawBufferPointer) {
+                UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: bytes)
+                count += bytes.count
+            }
+            // Lines that stay are copied together.
+            var start = 0
+            var end = 0
+            for line in FieldLines(stored) {
+                if CacheRules.leavesOut(line.name, of: answer, hasTag: hasTag) {
+                    copy(UnsafeRawBufferPointer(rebasing: stored[start..<end]))
+                    start = end + line.whole.count
+                }
+                end += line.whole.count
+            }
+            copy(UnsafeRawBufferPointer(rebasing: stored[start..<end]))
+            line.withUTF8 { copy(UnsafeRawBufferPointer($0)) }
+            body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         }
-        return left
     }
 }
 

@@ -21,10 +21,10 @@ package struct PlainQuestion {
     /// As the rules take them.
     var conditions: CacheRules.HitConditions {
         var conditions = CacheRules.HitConditions()
-        conditions.cacheControl = cacheControl.map { Array($0) }
-        conditions.ifNoneMatch = ifNoneMatch.map { Array($0) }
-        conditions.ifModifiedSince = ifModifiedSince.map { Array($0) }
-        conditions.range = range.map { Array($0) }
+        conditions.cacheControl = cacheControl
+        conditions.ifNoneMatch = ifNoneMatch
+        conditions.ifModifiedSince = ifModifiedSince
+        conditions.range = range
         return conditions
     }
 }

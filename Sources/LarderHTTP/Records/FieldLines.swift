@@ -30,27 +30,28 @@ package struct FieldLines: Sequence, IteratorProtocol {
     package init(_ block: UnsafeRawBufferPointer) { self.block = block }
 
     /// Nil at the end, and at what is not a line.
+    @inline(__always)
     package mutating func next() -> Line? {
-        guard let colon = find(UInt8(ascii: ":"), from: position) else { return nil }
-        let name = position..<colon
-        var start = colon &+ 1
-        if start < block.count, block[start] == UInt8(ascii: " ") { start &+= 1 }
-        guard let index = find(0x0D, from: start), index &+ 1 < block.count, block[index &+ 1] == 0x0A else {
+        guard position < block.count, let base = block.baseAddress else { return nil }
+        let start = base + position
+        let end = base + block.count
+        guard let colon = Self.find(UInt8(ascii: ":"), start, end) else { return nil }
+        var value = colon + 1
+        if value < end, value.load(as: UInt8.self) == UInt8(ascii: " ") { value += 1 }
+        guard let index = Self.find(0x0D, value, end), index + 1 < end, (index + 1).load(as: UInt8.self) == 0x0A else {
             return nil
         }
-        defer { position = index &+ 2 }
+        position = index + 2 - base
         return Line(
-            name: part(name), value: part(start..<index), whole: part(position..<(index &+ 2)))
+            name: UnsafeRawBufferPointer(start: start, count: colon - start),
+            value: UnsafeRawBufferPointer(start: value, count: index - value),
+            whole: UnsafeRawBufferPointer(start: start, count: index + 2 - start))
     }
 
-    private func find(_ byte: UInt8, from start: Int) -> Int? {
-        guard start < block.count, let base = block.baseAddress,
-            let found = memchr(base + start, Int32(byte), block.count &- start)
-        else { return nil }
-        return UnsafeRawPointer(found) - base
+    @inline(__always)
+    private static func find(_ byte: UInt8, _ start: UnsafeRawPointer, _ end: UnsafeRawPointer) -> UnsafeRawPointer? {
+        memchr(start, Int32(byte), end - start).map { UnsafeRawPointer($0) }
     }
-
-    private func part(_ range: Range<Int>) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: block[range]) }
 
     /// The value of the first line with a name, and how many lines have it.
     static func find(_ name: StaticString, in block: UnsafeRawBufferPointer) -> (UnsafeRawBufferPointer?, count: Int) {
