@@ -36,6 +36,22 @@ package struct HeadLines: Sendable {
         return fields
     }
 
+    /// The value of the only one of some fields that came; nil if there are several, if it has another name, or if its
+    /// line is folded.
+    /// - Parameters:
+    ///   - name: in lower case.
+    ///   - isMeant: gets the name as it was written.
+    package func onlyValue(_ name: StaticString, of isMeant: (UnsafeRawBufferPointer) -> Bool) -> [UInt8]? {
+        bytes.withBytes { bytes in
+            var only: FieldLine?
+            for line in lines where isMeant(UnsafeRawBufferPointer(rebasing: bytes[line.name])) {
+                guard only == nil, !line.isFolded, bytes.spells(name, at: line.name) else { return nil }
+                only = line
+            }
+            return only.map { Array(bytes[$0.value]) }
+        }
+    }
+
     /// Whether one of some texts is in the value of one of some fields that came.
     /// - Parameters:
     ///   - texts: in lower case; found in letters of any case.

@@ -63,6 +63,14 @@ extension CacheRules {
         storingConditions(response, request: request, control(of: response)).directiveObstacle
     }
 
+    /// The same of a response whose only field of ``directiveFields`` is one `Cache-Control` with that value.
+    package func obstacle(
+        byCacheControl value: [UInt8], status: HTTPResponse.Status, to request: HTTPRequest
+    ) -> StoringObstacle? {
+        let control = (directives: ResponseDirectives(value), isTargeted: false)
+        return storingConditions(HTTPResponse(status: status), request: request, control).directiveObstacle
+    }
+
     /// Section 3.5: the directives that let a shared cache reuse a response to a request with `Authorization`.
     func allowsAuthenticatedStoring(_ directives: ResponseDirectives) -> Bool {
         directives.permitsAuthenticatedStoring || directives.isPublic || directives.sMaxage.seconds != nil

@@ -21,6 +21,10 @@ enum DirectiveList {
     /// Parses all lines of a field. Members without a token are left out; a name with a broken argument is kept as
     /// ``Argument/malformed``, so that `max-age= 5` makes a response stale and `no-store= ` still forbids storing.
     static func parse(_ bytes: [UInt8]) -> [Directive] {
+        // One word, as most that are not stored say.
+        if FieldBytes.isToken(bytes[...]) {
+            return [Directive(name: FieldBytes.lowercased(bytes[...]), argument: .none)]
+        }
         var directives: [Directive] = []
         for member in members(bytes) {
             let words = split(member, at: FieldBytes.isSpace)

@@ -120,12 +120,10 @@ final class Relay: Sendable {
         // They answer questions that were not asked: see ``CacheRules/received``.
         if status == 304 || status == 206 { return .load }
         // Else it would be done twice for most of what is stored.
-        if case .lines(let lines) = head, lines.mentions(["no-store", "private"], in: rules.directiveFields.contains) {
-            let directives = HTTPResponse(
-                status: lines.status, headerFields: lines.fields(named: rules.directiveFields.contains))
-            if let obstacle = rules.obstacle(byDirectives: directives, to: forwarded.request) {
-                return pass(obstacle, status, forwarded)
-            }
+        if case .lines(let lines) = head, lines.mentions(["no-store", "private"], in: rules.directiveFields.contains),
+            let obstacle = obstacle(byDirectives: lines, to: forwarded.request)
+        {
+            return pass(obstacle, status, forwarded)
         }
         let decision = rules.received(
             head.response, for: forwarded, stored: [], requestTime: requestTime, responseTime: now)
@@ -133,6 +131,15 @@ final class Relay: Sendable {
         if let new = decision.store { return .store(new) }
         guard let obstacle = decision.obstacle else { return .load }
         return pass(obstacle, status, forwarded)
+    }
+
+    private func obstacle(byDirectives lines: HeadLines, to request: HTTPRequest) -> StoringObstacle? {
+        let rules = context.rules
+        if let value = lines.onlyValue("cache-control", of: rules.directiveFields.contains) {
+            return rules.obstacle(byCacheControl: value, status: lines.status, to: request)
+        }
+        let fields = lines.fields(named: rules.directiveFields.contains)
+        return rules.obstacle(byDirectives: HTTPResponse(status: lines.status, headerFields: fields), to: request)
     }
 
     private func pass(_ obstacle: StoringObstacle, _ status: Int, _ forwarded: ForwardedRequest) -> Verdict {

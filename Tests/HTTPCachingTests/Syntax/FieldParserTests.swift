@@ -22,7 +22,28 @@ struct FieldParserTests {
         ("W\"a\"", false), ("W/a", false), ("\"a\"b", false), ("\"a\"\"", false), ("\"", false), ("", false),
         ("\"ü\"", true), ("\"\u{7F}\"", false),
     ])
-    func entityTags(text: String, isValid: Bool) { #expect((EntityTag(text.utf8) != nil) == isValid) }
+    func entityTags(text: String, isValid: Bool) {
+        #expect((EntityTag(text.utf8) != nil) == isValid)
+        // The short way to a match takes the same for a tag.
+        Array(text.utf8).withUnsafeBytes {
+            #expect(EntityTag.isSame($0, $0) == isValid)
+            #expect(!EntityTag.isSame($0, UnsafeRawBufferPointer(rebasing: $0.dropLast())) || $0.isEmpty)
+        }
+    }
+
+    @Test func setsOfNamesHaveTheirNamesAndNoOthers() {
+        let names = ["via", "age", "etag", "vary", "te", "x-a", "keep-alive"]
+        let set = FieldNameSet(names)
+        func has(_ name: String) -> Bool { Array(name.utf8).withUnsafeBytes { set.contains($0) } }
+        for name in names {
+            #expect(set.contains(name) && has(name) && has(name.uppercased()) && has(name.capitalized), "\(name)")
+            #expect(!set.contains(name.uppercased()), "\(name)")
+            for other in [String(name.dropLast()), name + "x", "x" + name, String(name.dropLast()) + "!"] {
+                #expect(!set.contains(other) && !has(other), "\(other)")
+            }
+        }
+        #expect(!set.contains("") && !has("") && !FieldNameSet.none.contains("") && !FieldNameSet.none.contains("a"))
+    }
 
     @Test func entityTagsCompareAsTheTableOfSection8832Says() throws {
         let weak1 = try #require(EntityTag("W/\"1\"".utf8))
