@@ -33,7 +33,7 @@ import NIOSSL
 public final class NIOTransport: Transport {
     let configuration: Configuration
     let pool: ConnectionPool
-    private let connector: Connector
+    let connector: Connector
     let held = HeldBytes()
 
     /// Makes a transport; connections are opened when they are needed.

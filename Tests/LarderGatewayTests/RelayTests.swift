@@ -346,7 +346,40 @@ struct RelayTests {
         }
     }
 
-    /// Where no connection to the origin is idle, the load begins when the answers before have left.
+    /// Where no connection to the origin is idle, one is opened, and no load begins.
+    @Test func aRelayOpensItsConnection() async throws {
+        try await withOrigin { _ in
+            Self.noStore.closing()
+        } _: { setting, origin in
+            let client = try await setting.connect()
+            // The first shows what it is.
+            for _ in 0..<4 { try await #expect(client.exchange(get("/")).text == "not stored") }
+            #expect(setting.cache.relayedCount == 3)
+            #expect(origin.requests.count == 4)
+            try await client.close()
+        }
+    }
+
+    /// An origin that takes no connections any more.
+    @Test func aRelayWhoseConnectionIsRefusedFails() async throws {
+        let origin = try await TestOrigin.start { _ in Self.noStore.closing() }
+        let transport = NIOTransport.patient
+        try await withGateway(transport: transport) {
+            $0.routes.otherwise = try OriginServer(origin.url)
+        } caching: {
+            $0.retries.limit = 0
+        } _: { setting in
+            let client = try await setting.connect()
+            try await #expect(client.exchange(get("/")).text == "not stored")
+            await origin.stop()
+            for _ in 0..<2 { try await #expect(client.exchange(get("/")).status == 502) }
+            #expect(setting.cache.relayedCount == 1)
+            try await client.close()
+        }
+        await transport.close()
+    }
+
+    /// Where one has to be opened, the request waits for it behind the answers before.
     @Test func aRelayWithoutAConnectionKeepsTheOrder() async throws {
         try await withOrigin { request in
             request.path == "/hit" ? .ok("hit").header("Cache-Control", "max-age=3600") : Self.noStore.closing()
@@ -355,7 +388,6 @@ struct RelayTests {
             for path in ["/hit", "/"] { _ = try await client.exchange(get(path)) }
             await setting.cache.drain()
             try await setting.store.perform { try $0.flush() }
-            // The connection of the first is idle; the request takes it, and closes it.
             for _ in 0..<3 {
                 try await client.send(get("/hit") + get("/") + get("/hit"))
                 for text in ["hit", "not stored", "hit"] { try await #expect(client.response().text == text) }

@@ -5,8 +5,8 @@ import Larder
 import Locks
 
 /// Asks the origin for what nothing is stored of, without a task: in calls on the event loop of the client, over a
-/// connection to the origin that is idle there. A ``Load`` takes tasks and suspensions, which cost several times as
-/// much as such a request.
+/// connection of that event loop. A ``Load`` takes tasks and suspensions, which cost several times as much as such a
+/// request.
 ///
 /// Every request may also be loaded, with the same answer; what is out of the ordinary is. To others a request on this
 /// way is a load, which they may join (``RelayedLoad``), and one that comes later joins it (``RelayedFollower``).

@@ -156,7 +156,7 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
 
     private func failed(_ error: TransportError) {
         permit.release()
-        if error.lostKeptConnection || !error.mayHaveBeenSeen || relay.origin.repeats(error) {
+        if error.lostKeptConnection || error.code == .closed && !error.mayHaveBeenSeen || relay.origin.repeats(error) {
             return end(.load(.led(load)))
         }
         let failure = FetchError(error, request.url)

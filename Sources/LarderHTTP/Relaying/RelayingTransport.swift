@@ -7,8 +7,8 @@ package protocol RelayingTransport: Transport {
     /// Where requests for a host go; nil where only ``Transport/send(_:)`` knows the way.
     func route(scheme: String, authority: String) -> RelayRoute?
 
-    /// Sends a GET without content over a connection that is idle on this event loop. Nil, having done nothing, where
-    /// there is none.
+    /// Sends a GET without content over a connection of this event loop: an idle one, or one that is opened. Nil,
+    /// having done nothing, where both take waiting for others.
     /// - Parameters:
     ///   - head: the request as it goes out, with `Host` and without a field of the connection.
     ///   - receive: called on the event loop, and not after ``RelayedExchange/cancel()``.

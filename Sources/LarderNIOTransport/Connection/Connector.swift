@@ -3,7 +3,6 @@ import LarderHTTP
 import NIOCore
 import NIOPosix
 import NIOSSL
-import Locks
 
 /// Opens connections.
 struct Connector: Sendable {
@@ -28,10 +27,10 @@ struct Connector: Sendable {
     func connect(
         to endpoint: NIOTransport.Endpoint, on loop: any EventLoop, _ deadline: NIODeadline
     ) async throws(TransportError) -> ConnectionOpening.Outcome {
-        let attempt = Attempt(endpoint)
+        let attempt = ConnectionAttempt()
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                guard attempt.begin(continuation) else { return pool.giveUpPlace(endpoint) }
+                guard attempt.begin({ continuation.resume(returning: $0) }) else { return pool.giveUpPlace(endpoint) }
                 do {
                     // Not on the event loop: trust roots are read the first time.
                     let context = endpoint.isTLS ? try tls.context() : nil
@@ -48,9 +47,21 @@ struct Connector: Sendable {
         }.get()
     }
 
+    /// The same without a task, on the event loop; not for TLS, which may have to read trust roots.
+    /// - Parameter receive: called on the event loop.
+    func connect(
+        to endpoint: NIOTransport.Endpoint, on loop: any EventLoop, _ deadline: NIODeadline,
+        _ receive: @escaping @Sendable (ConnectionAttempt.Outcome) -> Void
+    ) -> ConnectionAttempt {
+        let attempt = ConnectionAttempt()
+        _ = attempt.begin(receive)
+        open(endpoint, nil, loop, deadline, attempt)
+        return attempt
+    }
+
     private func open(
         _ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext?, _ loop: any EventLoop, _ deadline: NIODeadline,
-        _ attempt: Attempt
+        _ attempt: ConnectionAttempt
     ) {
         let timer = loop.scheduleTask(deadline: deadline) {
             attempt.end(
@@ -87,7 +98,7 @@ struct Connector: Sendable {
     private func settle(
         _ result: Result<ConnectionOpening.Outcome, any Error>, of channel: any Channel,
         _ endpoint: NIOTransport.Endpoint,
-        _ attempt: Attempt
+        _ attempt: ConnectionAttempt
     ) {
         let outcome = result.mapError { TransportError.cannotConnect(endpoint, $0) }
         // The pool first: the waiting task may ask it for more at once.
@@ -158,56 +169,5 @@ struct Connector: Sendable {
         // name the certificate has to be for the address.
         let isAddress = (try? SocketAddress(ipAddress: name, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : name)
-    }
-}
-
-/// One connection that is being opened; ends once.
-private final class Attempt: Sendable {
-    typealias Outcome = Result<ConnectionOpening.Outcome, TransportError>
-
-    private struct State {
-        var continuation: CheckedContinuation<Outcome, Never>?
-        var channel: (any Channel)?
-        var outcome: Outcome?
-    }
-
-    private let endpoint: NIOTransport.Endpoint
-    private let state = Mutex(State())
-
-    init(_ endpoint: NIOTransport.Endpoint) { self.endpoint = endpoint }
-
-    /// False when it was ended before; the continuation has been resumed then.
-    func begin(_ continuation: CheckedContinuation<Outcome, Never>) -> Bool {
-        let outcome = state.withLock { state in
-            if state.outcome == nil { state.continuation = continuation }
-            return state.outcome
-        }
-        if let outcome { continuation.resume(returning: outcome) }
-        return outcome == nil
-    }
-
-    /// The channel to close if it is not wanted any more.
-    func note(_ channel: any Channel) {
-        let isOver = state.withLock { state in
-            state.channel = channel
-            return state.outcome != nil
-        }
-        if isOver { channel.close(promise: nil) }
-    }
-
-    /// - Returns: false when it was over before, and the outcome is not wanted.
-    @discardableResult
-    func end(_ outcome: Outcome) -> Bool {
-        let (continuation, channel, isFirst) = state.withLock { state in
-            guard state.outcome == nil else {
-                return (nil, nil, false) as (CheckedContinuation<Outcome, Never>?, (any Channel)?, Bool)
-            }
-            state.outcome = outcome
-            defer { state.continuation = nil }
-            return (state.continuation, state.channel, true)
-        }
-        if case .failure = outcome { channel?.close(promise: nil) }
-        continuation?.resume(returning: outcome)
-        return isFirst
     }
 }

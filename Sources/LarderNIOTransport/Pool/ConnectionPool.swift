@@ -71,6 +71,9 @@ final class ConnectionPool: Sendable {
         state.withLock { $0.hosts[endpoint]?.takeIdle(only: eventLoop) }
     }
 
+    /// Leave to open a connection that speaks HTTP/1.1 from the start, where none is idle and no one waits for one.
+    func takePlace(_ endpoint: Endpoint) -> Bool { state.withLock { $0.takePlace(endpoint) } }
+
     /// Takes back a connection that can be used again.
     /// - Returns: false where it is not wanted; to be closed.
     func keep(_ connection: Connection) -> Bool {

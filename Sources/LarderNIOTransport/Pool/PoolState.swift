@@ -100,6 +100,16 @@ struct PoolState {
         return (nil, waiter.isForNew && !host.idle.isEmpty ? host.idle.removeFirst() : nil)
     }
 
+    /// See ``ConnectionPool/takePlace(_:)``.
+    mutating func takePlace(_ endpoint: Endpoint) -> Bool {
+        guard !isClosed, !endpoint.isTLS else { return false }
+        let host = hosts[endpoint] ?? Host()
+        guard host.idle.isEmpty, host.waiting.isEmpty, host.places < connectionsPerHost else { return false }
+        host.places += 1
+        hosts[endpoint] = host
+        return true
+    }
+
     /// A stream or a place, if there is one.
     private func next(_ host: Host, _ endpoint: Endpoint) -> ConnectionPool.Grant? {
         if let index = host.sessions.firstIndex(where: { $0.active < $0.limit }) {

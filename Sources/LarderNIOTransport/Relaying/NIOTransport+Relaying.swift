@@ -21,59 +21,93 @@ extension NIOTransport: RelayingTransport {
         _ receive: @escaping @Sendable (RelayEvent) -> Void
     ) -> (any RelayedExchange)? {
         let endpoint = Endpoint(host: route.server, port: route.port, isTLS: route.isTLS)
-        guard let loop = MultiThreadedEventLoopGroup.currentEventLoop,
-            let connection = pool.takeIdle(endpoint, on: loop)
-        else { return nil }
-        let exchange = Exchange(
-            RequestMessage(relaying: head), timeouts, endpoint: endpoint, connection: connection, isKept: true,
-            held: held)
-        let relayed = CalledExchange(exchange, receive)
-        relayed.start()
+        guard let loop = MultiThreadedEventLoopGroup.currentEventLoop else { return nil }
+        let relayed = CalledExchange(endpoint, loop, receive)
+        if let connection = pool.takeIdle(endpoint, on: loop) {
+            relayed.start(exchange(head, timeouts, connection, isKept: true))
+            return relayed
+        }
+        guard pool.takePlace(endpoint) else { return nil }
+        relayed.attempt = connector.connect(to: endpoint, on: loop, .now() + TimeAmount(timeouts.connect)) { outcome in
+            relayed.opened(outcome) { self.exchange(head, timeouts, $0, isKept: false) }
+        }
         return relayed
+    }
+
+    private func exchange(_ head: [UInt8], _ timeouts: Timeouts, _ connection: Connection, isKept: Bool) -> Exchange {
+        Exchange(
+            RequestMessage(relaying: head), timeouts, endpoint: connection.endpoint, connection: connection,
+            isKept: isKept, held: held)
     }
 }
 
 /// An exchange whose waiter is a call on the event loop.
 // SAFETY: what changes is touched on the connection's event loop only, where `relay` starts it.
 private final class CalledExchange: RelayedExchange, @unchecked Sendable {
-    private let exchange: Exchange
+    private let endpoint: NIOTransport.Endpoint
+    private let loop: any EventLoop
+    /// Nil until there is a connection.
+    private var exchange: Exchange?
+    /// Opens the connection, where none was idle.
+    var attempt: ConnectionAttempt?
     /// Nil when all has come, or nothing more is wanted.
     private var receive: (@Sendable (RelayEvent) -> Void)?
 
-    init(_ exchange: Exchange, _ receive: @escaping @Sendable (RelayEvent) -> Void) {
-        self.exchange = exchange
+    init(
+        _ endpoint: NIOTransport.Endpoint, _ loop: any EventLoop, _ receive: @escaping @Sendable (RelayEvent) -> Void
+    ) {
+        self.endpoint = endpoint
+        self.loop = loop
         self.receive = receive
     }
 
-    private var handler: any ExchangeHandler { exchange.connection.handler }
+    func start(_ exchange: Exchange) {
+        self.exchange = exchange
+        exchange.connection.handler.start(exchange, .call { self.take($0, of: exchange) })
+    }
 
-    func start() { handler.start(exchange, .call { self.take($0) }) }
+    func opened(_ outcome: ConnectionAttempt.Outcome, _ exchange: (Connection) -> Exchange) {
+        switch outcome {
+        case .success(.connection(let connection)):
+            if receive == nil { connection.closeSoon() } else { start(exchange(connection)) }
+        case .success(.session): end(closed)
+        case .failure(let error): end(error)
+        }
+    }
 
     func cancel() {
         receive = nil
-        handler.abort(exchange, .cancelled(exchange.endpoint, mayHaveBeenSeen: true))
+        if let exchange {
+            exchange.connection.handler.abort(exchange, .cancelled(endpoint, mayHaveBeenSeen: true))
+        } else {
+            attempt?.end(.failure(.cancelled(endpoint, mayHaveBeenSeen: false)))
+        }
     }
 
-    func execute(_ body: @escaping @Sendable () -> Void) { handler.loop.execute(body) }
+    func execute(_ body: @escaping @Sendable () -> Void) { loop.execute(body) }
 
-    func executeLater(_ body: @escaping @Sendable () -> Void) { handler.loop.executeInNextTurn(body) }
+    func executeLater(_ body: @escaping @Sendable () -> Void) { loop.executeInNextTurn(body) }
 
-    private func take(_ result: Result<Exchange.HeadEvent, TransportError>) {
+    private func take(_ result: Result<Exchange.HeadEvent, TransportError>, of exchange: Exchange) {
         guard let receive else { return }
         switch result {
         case .success(.informational(let head)):
             receive(.informational(head))
             // Not within this call: an origin may send thousands at once.
-            handler.loop.execute {
-                if self.receive != nil { self.handler.nextHead(self.exchange, .call { self.take($0) }) }
+            loop.execute {
+                guard self.receive != nil else { return }
+                exchange.connection.handler.nextHead(exchange, .call { self.take($0, of: exchange) })
             }
         case .success(.final(let head, let length, let piece)):
             self.receive = nil
             receive(.response(head, TransportBody(exchange, length: length, piece)))
-        case .success(.stale):
-            end(TransportError(.closed, mayHaveBeenSeen: false, endpoint: "\(exchange.endpoint)", "it was closed"))
+        case .success(.stale): end(closed)
         case .failure(let error): end(error)
         }
+    }
+
+    private var closed: TransportError {
+        TransportError(.closed, mayHaveBeenSeen: false, endpoint: "\(endpoint)", "it was closed")
     }
 
     private func end(_ error: TransportError) {
