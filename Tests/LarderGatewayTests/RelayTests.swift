@@ -379,6 +379,23 @@ struct RelayTests {
         await transport.close()
     }
 
+    /// A request that failed counts as one of the attempts.
+    @Test func aRelayIsTheFirstAttempt() async throws {
+        let count = Counter()
+        try await withOrigin { _ in
+            count.increment() == 1 ? Self.noStore.closing() : .raw("")
+        } caching: {
+            $0.retries = RetryPolicy(limit: 2, delay: .zero, repeatsIdempotent: true)
+        } _: { setting, origin in
+            let client = try await setting.connect()
+            _ = try await client.exchange(get("/"))
+            try await #expect(client.exchange(get("/")).status == 502)
+            #expect(setting.cache.relayedCount == 1)
+            #expect(origin.requests.count == 1 + 3)
+            try await client.close()
+        }
+    }
+
     /// Where one has to be opened, the request waits for it behind the answers before.
     @Test func aRelayWithoutAConnectionKeepsTheOrder() async throws {
         try await withOrigin { request in

@@ -44,7 +44,11 @@ struct OriginClient: Sendable {
 
         let permit = try await place(for: request, pending.plan, url)
         var delay = configuration.retries.delay
-        var attempt = 0
+        var attempt = pending.led?.takeAttempts() ?? 0
+        if attempt > 0 {
+            do { try await configuration.sleep(delay) } catch { throw Self.cancelled(url) }
+            delay = delay * 2
+        }
         while true {
             let failure: TransportError
             do throws(TransportError) {
@@ -78,7 +82,7 @@ struct OriginClient: Sendable {
             return try await limiter.acquire(host, plan.priority, isUpload: isUpload, within: time)
         } catch {
             switch error {
-            case .cancelled: throw FetchError(.cancelled, url: url, "the fetch of \(url) was cancelled")
+            case .cancelled: throw Self.cancelled(url)
             case .timedOut:
                 // The origin was not asked, so this is not a failure of the origin that others should hear of.
                 let why = "no request to \(host) ended in time to make room for this one (Timeouts.queue)"
@@ -93,6 +97,10 @@ struct OriginClient: Sendable {
                             + " (requestsPerHost, waitingPerHost)"), url)
             }
         }
+    }
+
+    private static func cancelled(_ url: String) -> FetchError {
+        FetchError(.cancelled, url: url, "the fetch of \(url) was cancelled")
     }
 
     /// Sends a request once. Its place is given back with the last byte of the response.

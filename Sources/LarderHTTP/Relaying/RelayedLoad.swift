@@ -8,6 +8,7 @@ import Locks
 package final class RelayedLoad: Sendable {
     private struct State {
         var response: TransportResponse?
+        var attempts = 0
         /// It has ended, or another has to end it.
         var isOver = false
         var isHandedOver = false
@@ -72,6 +73,17 @@ package final class RelayedLoad: Sendable {
 
     /// The origin has answered.
     func hold(_ response: TransportResponse) { state.withLock { $0.response = response } }
+
+    /// The origin was asked without success, which counts as an attempt.
+    func noteAttempt() { state.withLock { $0.attempts += 1 } }
+
+    /// How often the origin was asked without success; once.
+    func takeAttempts() -> Int {
+        state.withLock { state in
+            defer { state.attempts = 0 }
+            return state.attempts
+        }
+    }
 
     var hasResponse: Bool { state.withLock { $0.response != nil } }
 

@@ -156,7 +156,9 @@ package final class RelayedRequest: RelayedWork, @unchecked Sendable {
 
     private func failed(_ error: TransportError) {
         permit.release()
-        if error.lostKeptConnection || error.code == .closed && !error.mayHaveBeenSeen || relay.origin.repeats(error) {
+        if error.lostKeptConnection { return end(.load(.led(load))) }
+        if relay.origin.repeats(error) {
+            load.noteAttempt()
             return end(.load(.led(load)))
         }
         let failure = FetchError(error, request.url)

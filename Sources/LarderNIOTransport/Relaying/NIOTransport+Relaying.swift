@@ -70,7 +70,7 @@ private final class CalledExchange: RelayedExchange, @unchecked Sendable {
         switch outcome {
         case .success(.connection(let connection)):
             if receive == nil { connection.closeSoon() } else { start(exchange(connection)) }
-        case .success(.session): end(closed)
+        case .success(.session): end(closed(isKept: false))
         case .failure(let error): end(error)
         }
     }
@@ -101,13 +101,15 @@ private final class CalledExchange: RelayedExchange, @unchecked Sendable {
         case .success(.final(let head, let length, let piece)):
             self.receive = nil
             receive(.response(head, TransportBody(exchange, length: length, piece)))
-        case .success(.stale): end(closed)
+        case .success(.stale): end(closed(isKept: exchange.isKept))
         case .failure(let error): end(error)
         }
     }
 
-    private var closed: TransportError {
-        TransportError(.closed, mayHaveBeenSeen: false, endpoint: "\(endpoint)", "it was closed")
+    private func closed(isKept: Bool) -> TransportError {
+        TransportError(
+            .closed, mayHaveBeenSeen: false, lostKeptConnection: isKept, endpoint: "\(endpoint)",
+            "\(endpoint) closed the connection at once")
     }
 
     private func end(_ error: TransportError) {
