@@ -435,6 +435,7 @@ struct RelayTests {
             await gate.arrival()
             try await client.send(get("/hit") + get("/") + get("/hit"))
             for status in [200, 429, 200] { try await #expect(client.response().status == status) }
+            await #expect(setting.gateway.readCounters().refusedRequests == 1)
             gate.open()
             try await #expect(other.response().text == "held")
             try await other.close()

@@ -70,13 +70,14 @@ final class ClientTable: Sendable {
     func left(_ client: ClientAddress) { change(client) { $0.connections -= 1 } }
 
     /// A place among the requests that a client has at origins; nil when it has all it may.
-    func place(for client: ClientAddress) -> Place? {
+    /// - Parameter isRefused: whether a request without one is refused, and counted.
+    func place(for client: ClientAddress, isRefused: Bool = true) -> Place? {
         let isFree = entries.withLock { entries in
             guard entries[client, default: Entry()].loads < loads else { return false }
             entries[client, default: Entry()].loads += 1
             return true
         }
-        if !isFree { refusals.add(1, ordering: .relaxed) }
+        if !isFree, isRefused { refusals.add(1, ordering: .relaxed) }
         return isFree ? Place(self, client) : nil
     }
 

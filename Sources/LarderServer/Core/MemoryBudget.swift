@@ -47,9 +47,12 @@ final class MemoryBudget: Sendable {
         if count != 0 { bytes.add(count, ordering: .relaxed) }
     }
 
-    /// Whether a request may ask for more; counts one that may not.
+    /// Whether a request may ask for more.
+    var hasRoom: Bool { held < limit }
+
+    /// The same; counts a request that may not.
     func admitsRequest() -> Bool {
-        if held < limit { return true }
+        if hasRoom { return true }
         refusals.add(1, ordering: .relaxed)
         return false
     }

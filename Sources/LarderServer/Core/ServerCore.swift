@@ -115,12 +115,13 @@ final class ServerCore: Sendable {
     }
 
     /// A place among the requests of a client that the service works on.
+    /// - Parameter isRefused: whether a request without a place is refused, and counted.
     /// - Returns: nil if the client has all that it may; one that is not counted where no limit applies.
-    func place(for address: SocketAddress?, isLoopback: Bool) -> ClientTable.Place? {
+    func place(for address: SocketAddress?, isLoopback: Bool, isRefused: Bool = true) -> ClientTable.Place? {
         guard configuration.limits.limitsLoopback || !isLoopback, let client = ClientAddress(address) else {
             return ClientTable.Place()
         }
-        return clients.place(for: client)
+        return clients.place(for: client, isRefused: isRefused)
     }
 }
 

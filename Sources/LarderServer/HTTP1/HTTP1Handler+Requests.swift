@@ -42,8 +42,9 @@ extension HTTP1Handler {
     /// Lets an origin answer a request without content, or the service, if that does not work.
     /// - Parameter head: that of the request.
     func relay(_ relay: ServiceRelay, _ head: [UInt8]) {
-        guard worker.core.memory.admitsRequest(),
-            let place = worker.core.place(for: remoteAddress, isLoopback: isLoopback)
+        // The service refuses it where there is no room, and counts it.
+        guard worker.core.memory.hasRoom,
+            let place = worker.core.place(for: remoteAddress, isLoopback: isLoopback, isRefused: false)
         else { return acceptNow(head, BegunRequest(load: relay.work.unstarted(), place: nil)) }
         responder.relay(relay, place: place) { [weak self] in self?.acceptAgain(head, $0) }
     }

@@ -76,8 +76,10 @@ final class HTTP2Stream {
     func relay(_ relay: ServiceRelay, _ record: RequestRecord, otherwise fields: HPACKHeaders) {
         phase = .decided
         content.finish()
-        guard worker.core.memory.admitsRequest(),
-            let place = worker.core.place(for: connection.remoteAddress, isLoopback: connection.isLoopback)
+        // The service refuses it where there is no room, and counts it.
+        guard worker.core.memory.hasRoom,
+            let place = worker.core.place(
+                for: connection.remoteAddress, isLoopback: connection.isLoopback, isRefused: false)
         else { return decideAgain(fields, BegunRequest(load: relay.work.unstarted(), place: nil), since: record.start) }
         responder.begin(record, method: .get)
         responder.relay(relay, place: place) { [weak self] in self?.decideAgain(fields, $0, since: record.start) }

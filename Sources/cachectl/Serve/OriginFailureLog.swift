@@ -48,7 +48,7 @@ struct OriginFailureLog: Transport {
 
     private func log(_ error: TransportError) {
         guard error.code != .cancelled, let count = failures.count(error) else { return }
-        let more = count > 1 ? " (\(count) times in the last minute)" : ""
+        let more = count > 1 ? " (\(count) times since the last such line)" : ""
         logger.warning("an origin failed: \(error.message)\(more)", metadata: ["category": "origins"])
     }
 
