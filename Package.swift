@@ -261,7 +261,9 @@ let package = Package(
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Failpoints", "Larder", "LarderEffort", "LarderTestWorker", "Locks", "TestSupport"],
+            dependencies: [
+                "CLarder", "Failpoints", "Larder", "LarderEffort", "LarderTestWorker", "Locks", "TestSupport",
+            ],
             exclude: ["Effort", "Golden"],
             swiftSettings: failpoints
         ),

@@ -18,6 +18,7 @@
 #include <linux/fs.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -289,4 +290,14 @@ int clarder_memory_file(const void *bytes, size_t count) {
     close(writer);
     return reader;
 #endif
+}
+
+int clarder_processors(void) {
+#ifdef __linux__
+    // The call fails on a machine with more processors than the set has room for.
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 1 ? (int)count : 1;
 }

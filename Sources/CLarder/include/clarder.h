@@ -130,4 +130,8 @@ bool clarder_has_data(int descriptor, int64_t offset, int64_t length);
 /// True on a file system that allocates blocks beyond the end of a file that grows, as many as the file has: XFS. statfs(2).
 bool clarder_speculates(int descriptor);
 
+/// How many processors the calling thread may use, and with it the threads that it starts: fewer than the machine has where
+/// taskset(1) or the cpuset of a container says so. A quota of time does not count. At least 1. sched_getaffinity(2), sysconf(3).
+int clarder_processors(void);
+
 #endif

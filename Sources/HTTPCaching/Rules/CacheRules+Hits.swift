@@ -14,6 +14,9 @@ extension CacheRules {
         /// None.
         package init() {}
 
+        /// Whether it says none of that.
+        package var isEmpty: Bool { cacheControl == nil && range == nil && !hasPreconditions }
+
         fileprivate var hasPreconditions: Bool { ifNoneMatch != nil || ifModifiedSince != nil }
     }
 

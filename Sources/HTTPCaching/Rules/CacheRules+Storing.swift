@@ -33,14 +33,21 @@ extension CacheRules {
     func storingConditions(
         _ response: HTTPResponse, request: HTTPRequest, _ control: Control
     ) -> StoringConditions {
+        storingConditions(
+            status: response.status.code, hasExpires: response.headerFields.contains(.expires), request: request,
+            control)
+    }
+
+    private func storingConditions(
+        status: Int, hasExpires: Bool, request: HTTPRequest, _ control: Control
+    ) -> StoringConditions {
         let (directives, isTargeted) = control
-        let status = response.status.code
         let method = request.method.rawValue
-        let hasExpires = !isTargeted && response.headerFields.contains(.expires)
         // Section 5.2.2.3: with must-understand, no-store is for caches that do not understand the status code.
         let ignoresNoStore = directives.mustUnderstand && understands(status: status)
         let hasExplicitFreshness =
-            directives.maxAge.seconds != nil || hasExpires || (isShared && directives.sMaxage.seconds != nil)
+            directives.maxAge.seconds != nil || (hasExpires && !isTargeted)
+            || (isShared && directives.sMaxage.seconds != nil)
         return StoringConditions(
             methodIsUnderstood: method == "GET" || method == "HEAD" || method == "POST"
                 || options.extraMethods.contains(method),
@@ -68,7 +75,7 @@ extension CacheRules {
         byCacheControl value: [UInt8], status: HTTPResponse.Status, to request: HTTPRequest
     ) -> StoringObstacle? {
         let control = (directives: ResponseDirectives(value), isTargeted: false)
-        return storingConditions(HTTPResponse(status: status), request: request, control).directiveObstacle
+        return storingConditions(status: status.code, hasExpires: false, request: request, control).directiveObstacle
     }
 
     /// Section 3.5: the directives that let a shared cache reuse a response to a request with `Authorization`.

@@ -99,6 +99,11 @@ public final class BodyWriter: @unchecked Sendable {
         try await IOPool.shared.run { [self] in try write(bytes) }
     }
 
+    /// As `write` of a collection, for one after the other: one change of thread for all.
+    package func write(pieces: [[UInt8]]) async throws {
+        try await IOPool.shared.run { [self] in for piece in pieces { try write(piece) } }
+    }
+
     /// Appends everything a sequence delivers; only one of its pieces is in memory at a time.
     /// - Parameter pieces: the rest of the body, or a part of it.
     /// - Throws: as `write(_:)`, and the errors of the sequence: then the writer can still be used or cancelled.

@@ -25,10 +25,10 @@ struct Pump {
                 // once.
                 isLastShown = !(storing != nil && body.length.map { received >= $0 } ?? false)
                 await spool.append(piece, isShown: isLastShown)
+                await others.look(self, received)
                 if spool.isAbandoned || Task.isCancelled {
                     throw TransportError(.cancelled, mayHaveBeenSeen: true, "the last reader has left")
                 }
-                await others.look(self, received)
             }
             let isWhole = await end(received, isComplete: true)
             spool.finish(.success(()))
@@ -56,7 +56,7 @@ struct Pump {
             guard let claim, pump.storing?.isShown != true, received != pump.body.length else { return }
             let isLong = max(received, pump.body.length ?? 0) > Loader.longestAwaited
             guard isLong || received > 0 && pump.clock.uptime() &- began > Loader.longestHidden else { return }
-            if mayFollow, pump.spool.isStoring {
+            if mayFollow, await pump.spool.writeOut() {
                 if await pump.storing?.show(received) == true { return }
                 mayFollow = false
             }
@@ -69,7 +69,7 @@ struct Pump {
 
     private func end(_ received: Int64, isComplete: Bool) async -> Bool {
         guard let storing else { return false }
-        guard spool.isStoring else {
+        guard await spool.writeOut() else {
             await storing.cancel(spool.storingFailure)
             return false
         }

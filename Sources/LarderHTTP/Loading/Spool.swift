@@ -3,30 +3,37 @@ import Locks
 
 /// A body while it arrives: one load appends, any number of readers follow at their own pace.
 ///
-/// While the body is stored, readers read what the store's writer has: memory for a small body, its file for a large
-/// one. So a slow reader does not hold up the others, and memory stays bounded whatever the length. A body that is not
-/// stored, or no longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets
-/// the pace.
+/// While the body is stored, readers that keep up get the pieces as they came, and others read what the store's writer
+/// has: memory for a small body, its file for a large one. So a slow reader does not hold up the others, and memory
+/// stays bounded whatever the length. Pieces that come fast wait for each other, and go to the file ``batchBytes`` at a
+/// time. A body that is not stored, or no longer because storing failed, goes through a window of ``window`` bytes, and
+/// the slowest reader sets the pace.
 final class Spool: Sendable {
     /// The most bytes of a body that is not stored that wait for readers. 64 KiB.
     static let window: Int64 = 64 * 1024
-    /// What a reader gets at once of a body that is stored, in bytes: each of many readers has a piece in memory.
+    /// The most that a reader gets at once, in bytes: each of many readers has a piece in memory.
     private static let pieceBytes: Int64 = 64 * 1024
     /// What the tasks of a load take up in addition to its bytes: 105 KB measured, in a release build for x86-64.
     static let fixedBytes = 104 << 10
+    /// How much of a body that comes fast is written to its file at a time: each write takes two changes of thread.
+    static let batchBytes = 256 << 10
+    /// From this size on a piece is taken to come fast. What comes slowly would wait in memory for long.
+    static let fastPieceBytes = 32 << 10
+    /// The most pieces in memory of which the writer has the first.
+    private static let keptPieces = 16
 
     private struct State {
-        /// Bytes before this position are in the writer, those behind it in `tail`.
+        /// Bytes before this position are in the writer, those from it on in `tail`.
         var tailStart: Int64 = 0
         var tail: [[UInt8]] = []
         /// Bytes in `tail`.
         var tailBytes = 0
+        /// How many of its first pieces the writer has, too: readers that keep up need not read the file.
+        var writtenPieces = 0
+        /// Bytes in its other pieces.
+        var unwrittenBytes = 0
         /// Bytes that the writer has in memory.
         var writerBytes = 0
-        /// The last piece that went to a file, as long as readers that keep up want it: they need not read the file.
-        var latest: [UInt8] = []
-        /// How many of those have not taken it yet.
-        var latestReaders = 0
         /// Where the bytes that readers may see end.
         var end: Int64 = 0
         var isStoring: Bool
@@ -46,21 +53,29 @@ final class Spool: Sendable {
         /// The tasks that a change allows to continue, once the lock is free.
         var woken: [CheckedContinuation<Void, Never>] = []
 
-        mutating func setLatest(_ piece: [UInt8]) {
-            let start = tailStart - Int64(piece.count)
-            latestReaders = positions.values.count { $0 == start }
-            latest = latestReaders > 0 ? piece : []
+        /// Where the bytes that have come end.
+        var received: Int64 { tailStart + Int64(tailBytes) }
+        /// Of `tail`, the pieces that wait for the writer.
+        var unwritten: [[UInt8]] { Array(tail[writtenPieces...]) }
+
+        mutating func add(_ piece: [UInt8]) {
+            tail.append(piece)
+            tailBytes += piece.count
+            unwrittenBytes += piece.count
         }
 
-        /// A reader has taken it, or has left.
-        mutating func letGoOfLatest() {
-            latestReaders -= 1
-            if latestReaders <= 0 { latest = [] }
+        /// The writer has all of `tail`.
+        mutating func markWritten() {
+            writerBytes = 0
+            writtenPieces = tail.count
+            unwrittenBytes = 0
         }
 
-        /// Whether a reader at a position gets it next.
-        func isLatest(at position: Int64) -> Bool {
-            !latest.isEmpty && position + Int64(latest.count) == tailStart
+        mutating func dropFirst() {
+            let count = tail.removeFirst().count
+            tailStart += Int64(count)
+            tailBytes -= count
+            if writtenPieces > 0 { writtenPieces -= 1 } else { unwrittenBytes -= count }
         }
 
         mutating func wakeReaders() {
@@ -126,55 +141,89 @@ final class Spool: Sendable {
     var storingFailure: (any Error)? { state.withLock { $0.storingFailure } }
     var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
 
-    /// Takes a piece, and waits while readers of a body that is not stored are behind.
+    /// Takes a piece, and waits for the disk, or while readers of a body that is not stored are behind.
     /// - Parameter isShown: false keeps it from readers until ``show()``.
-    /// - Returns: false if it is no longer being stored.
-    @discardableResult
-    func append(_ piece: [UInt8], isShown: Bool = true) async -> Bool {
+    func append(_ piece: [UInt8], isShown: Bool = true) async {
         if let sink, isStoring {
             do {
-                // To memory at once; to a file where a thread may wait for the disk and for room.
-                let isInMemory = try sink.writeInMemory(piece)
-                if !isInMemory { try await sink.write(piece) }
-                change { state in
-                    state.tailStart += Int64(piece.count)
-                    state.writerBytes = isInMemory ? Int(state.tailStart) : 0
-                    state.setLatest(isInMemory || piece.count > Self.pieceBytes ? [] : piece)
-                    count(state)
-                    if isShown { Self.show(&state) }
-                }
-                return true
+                if try appendInMemory(piece, to: sink, isShown) { return }
             } catch {
-                // The readers still get everything: what the writer has, then the window.
-                state.withLock { state in
-                    state.isStoring = false
-                    state.storingFailure = error
-                    state.latest = []
-                    if state.isDetached, state.positions.isEmpty { state.isAbandoned = true }
-                }
+                stopStoring(error)
             }
         }
+        let writesAtOnce = sink?.writesAtOnce ?? false
+        let mayWait = change { state in
+            for part in Self.parts(of: piece) { state.add(part) }
+            if isShown { Self.show(&state) }
+            trim(&state)
+            return state.isStoring && !writesAtOnce && piece.count >= Self.fastPieceBytes
+                && state.unwrittenBytes < Self.batchBytes
+        }
+        if mayWait { return }
+        if await writeOut() { return }
+        await waitForRoom()
+    }
+
+    /// A piece of most transports is one part.
+    private static func parts(of piece: [UInt8]) -> [[UInt8]] {
+        let length = Int(pieceBytes)
+        if piece.count <= length { return [piece] }
+        return stride(from: 0, to: piece.count, by: length).map { Array(piece[$0..<min($0 + length, piece.count)]) }
+    }
+
+    /// Takes a piece if the writer keeps all of it in memory.
+    private func appendInMemory(_ piece: [UInt8], to sink: BodySink, _ isShown: Bool) throws -> Bool {
+        guard state.withLock({ $0.unwrittenBytes == 0 }), try sink.writeInMemory(piece) else { return false }
         change { state in
-            state.tail.append(piece)
-            state.tailBytes += piece.count
+            state.tailStart += Int64(piece.count)
+            state.writerBytes = Int(state.tailStart)
             count(state)
             if isShown { Self.show(&state) }
         }
-        await waitForRoom()
-        return false
+        return true
+    }
+
+    /// Hands the writer what waits for it. Not while a piece is appended.
+    /// - Returns: false if the body is not stored, or no longer.
+    func writeOut() async -> Bool {
+        let pieces = state.withLock { $0.isStoring ? $0.unwritten : nil }
+        guard let sink, let pieces else { return false }
+        if pieces.isEmpty { return true }
+        do {
+            // On a thread that may wait for the disk and for room.
+            try await sink.write(pieces)
+        } catch {
+            stopStoring(error)
+            return false
+        }
+        change { state in
+            state.markWritten()
+            trim(&state)
+        }
+        return true
+    }
+
+    /// Readers still get everything: what the writer has, then the window.
+    private func stopStoring(_ error: any Error) {
+        change { state in
+            state.isStoring = false
+            state.storingFailure = error
+            if state.isDetached, state.positions.isEmpty { state.isAbandoned = true }
+            trim(&state)
+        }
     }
 
     /// Lets readers see everything that was appended.
     func show() { change { Self.show(&$0) } }
 
     private static func show(_ state: inout State) {
-        state.end = state.tailStart + Int64(state.tailBytes)
+        state.end = state.received
         state.wakeReaders()
     }
 
     private func count(_ state: State) {
         let fixedBytes = state.ending == nil ? Self.fixedBytes : 0
-        share.set(fixedBytes + state.writerBytes + state.latest.count + state.tailBytes)
+        share.set(fixedBytes + state.writerBytes + state.tailBytes)
     }
 
     private func waitForRoom() async {
@@ -195,27 +244,35 @@ final class Spool: Sendable {
         state.isAbandoned || state.end - state.tailStart <= window
     }
 
-    /// Drops what every reader has.
+    /// Drops what no reader waits for in memory.
     private func trim(_ state: inout State) {
-        guard !state.isStoring, !state.tail.isEmpty else { return }
-        let slowest = state.positions.values.min() ?? (state.isDetached || state.isAbandoned ? state.end : 0)
-        while let first = state.tail.first, state.tailStart + Int64(first.count) <= slowest {
-            state.tailStart += Int64(first.count)
-            state.tailBytes -= first.count
-            state.tail.removeFirst()
-        }
+        while let first = state.tail.first, !isKept(first, state) { state.dropFirst() }
         count(state)
         if Self.hasRoom(state) { state.wakeLoad() }
+    }
+
+    /// Whether the first piece in memory is kept there.
+    private func isKept(_ first: [UInt8], _ state: State) -> Bool {
+        guard state.isStoring else {
+            // Until every reader has it.
+            let slowest = state.positions.values.min() ?? (state.isDetached || state.isAbandoned ? state.end : 0)
+            return state.tailStart + Int64(first.count) > slowest
+        }
+        if state.writtenPieces == 0 { return true }
+        // A client that stalls takes no memory after the end.
+        if state.ending != nil { return false }
+        return state.tailBytes <= Self.batchBytes && state.tail.count <= Self.keptPieces
+            && state.positions.contains { id, position in
+                position == state.tailStart && position < state.limits[id] ?? .max
+            }
     }
 
     /// Ends the body: properly, or with an error after the bytes that came.
     func finish(_ ending: Result<Void, FetchError>) {
         let isOrphan = change { state in
             state.ending = ending
-            // A client that stalls takes no memory.
-            state.latest = []
-            count(state)
             Self.show(&state)
+            trim(&state)
             return state.isOrphan
         }
         if isOrphan { abandoned?.release() }
@@ -254,15 +311,7 @@ final class Spool: Sendable {
                 if position >= limit { return .end }
                 if position < state.end {
                     if position < state.tailStart {
-                        let end = min(state.end, limit)
-                        if state.isLatest(at: position), state.tailStart <= end {
-                            let piece = state.latest
-                            state.positions[id] = state.tailStart
-                            state.letGoOfLatest()
-                            count(state)
-                            return .piece(piece)
-                        }
-                        return .stored(position..<min(position + Self.pieceBytes, state.tailStart, end))
+                        return .stored(position..<min(position + Self.pieceBytes, state.tailStart, state.end, limit))
                     }
                     var start = state.tailStart
                     for piece in state.tail {
@@ -323,10 +372,6 @@ final class Spool: Sendable {
 
     fileprivate func leave(_ id: Int) {
         let isLast = change { state in
-            if let position = state.positions[id], state.isLatest(at: position) {
-                state.letGoOfLatest()
-                count(state)
-            }
             state.positions[id] = nil
             state.limits[id] = nil
             trim(&state)
@@ -335,7 +380,7 @@ final class Spool: Sendable {
                 return false
             }
             if state.isStoring,
-                abandoned?.takes(length: length, received: state.tailStart, isIndispensable: isIndispensable()) == true
+                abandoned?.takes(length: length, received: state.received, isIndispensable: isIndispensable()) == true
             {
                 state.isDetached = true
                 state.isOrphan = true

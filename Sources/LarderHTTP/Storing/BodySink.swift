@@ -17,12 +17,21 @@ enum BodySink: Sendable {
         }
     }
 
-    /// Takes the next bytes, on a thread that may wait for the disk.
-    func write(_ piece: [UInt8]) async throws {
+    /// Takes the next pieces, on a thread that may wait for the disk.
+    func write(_ pieces: [[UInt8]]) async throws {
         switch self {
-        case .body(let writer): try await writer.write(piece)
-        case .part(let sink): try await sink.write(piece)
-        case .followable(let sink): try await sink.current.write(piece)
+        case .body(let writer): try await writer.write(pieces: pieces)
+        case .part(let sink): for piece in pieces { try await sink.write(piece) }
+        case .followable(let sink): try await sink.current.write(pieces)
+        }
+    }
+
+    /// Whether each piece is written as it comes: to a part, which other processes may follow.
+    var writesAtOnce: Bool {
+        switch self {
+        case .body: false
+        case .part: true
+        case .followable(let sink): sink.part != nil
         }
     }
 

@@ -131,7 +131,7 @@ struct Storing: Sendable {
     /// Stores a whole body that is in memory; returns whether it is stored.
     func store(_ body: [UInt8]) async -> Bool {
         do {
-            if try !sink.writeInMemory(body) { try await sink.write(body) }
+            if try !sink.writeInMemory(body) { try await sink.write([body]) }
         } catch {
             await cancel(error)
             return false

@@ -7,7 +7,7 @@ import Locks
 /// most and take the least are closed: see ``Shedding``. At the limit, requests that need an origin are refused.
 final class MemoryBudget: Sendable {
     /// About what a load takes up behind a client, before the connection's part of it: its tasks, room to read into,
-    /// what the transport has read ahead, and the window of the load, or what the store has in memory.
+    /// what the transport has read ahead, and the window of the load, or what the store has in memory, or will get.
     static let loadBytes = 400 << 10
     /// The same for a response that is relayed: without a load's task and window.
     static let relayBytes = 160 << 10

@@ -75,17 +75,25 @@ final class HTTP1Output {
     /// take.
     func send() {
         let count = worker.output.readableBytes
-        if let socket, count > 0, count <= Self.sentAtOnce, isChannelEmpty {
-            let sent = worker.output.withUnsafeReadableBytes { socket.write($0) }
-            if sent > 0 {
-                account.queue(sent)
-                took(upTo: account.queued)
-                worker.counters.bytesOut += UInt64(sent)
-            }
+        if count > 0, count <= Self.sentAtOnce {
+            let sent = worker.output.withUnsafeReadableBytes { sendAtOnce($0) }
             if sent == count { return worker.output.clear() }
             worker.output.moveReaderIndex(forwardBy: sent)
         }
         handOver()
+    }
+
+    /// Writes bytes to the socket where nothing is before them.
+    /// - Returns: how many of them the system has taken.
+    private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard let socket, isChannelEmpty else { return 0 }
+        let sent = socket.write(bytes)
+        if sent > 0 {
+            account.queue(sent)
+            took(upTo: account.queued)
+            worker.counters.bytesOut += UInt64(sent)
+        }
+        return sent
     }
 
     /// Up to this many bytes the buffer for them is of a size to keep.
@@ -106,6 +114,13 @@ final class HTTP1Output {
         countQueued(bytes.readableBytes)
         let data = NIOAny(IOData.byteBuffer(bytes))
         if isTracked { track(context.write(data)) } else { context.write(data, promise: nil) }
+    }
+
+    /// Writes a piece of content: of what the system takes at once it needs no copy.
+    func write(piece: ArraySlice<UInt8>) {
+        // What is held goes out with it, in one write of the channel.
+        let sent = worker.output.readableBytes == 0 ? piece.withUnsafeBytes { sendAtOnce($0) } : 0
+        if sent < piece.count { write(ByteBuffer(bytes: piece.dropFirst(sent))) }
     }
 
     /// Writes bytes as a buffer of their own.

@@ -265,7 +265,7 @@ final class HTTP1Responder {
             write(bytes, count: bytes.count)
         } else {
             current?.record.bytesSent += Int64(bytes.count)
-            output.write(ByteBuffer(bytes: bytes))
+            output.write(piece: bytes)
         }
         if isChunked { worker.output.writeBytes(MessageWriter.chunkEnd) }
         output.handOver(isTracked: true)

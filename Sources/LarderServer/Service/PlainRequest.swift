@@ -30,8 +30,7 @@ package struct PlainRequest {
         _ head: UnsafeRawBufferPointer, _ fields: [FieldLine], authority: Range<Int>?, path: Range<Int>, isHead: Bool,
         isPlaintext: Bool
     ) {
-        var question = PlainQuestion()
-        question.isHead = isHead
+        var conditions = PlainQuestion.Conditions()
         var via: UnsafeRawBufferPointer?
         var hasCredentials = false
         /// False for the second line with a name.
@@ -48,12 +47,12 @@ package struct PlainRequest {
             let isKnown =
                 switch line.name.count {
                 case 3: head.spells("via", at: line.name) ? note(line, &via) : true
-                case 5: head.spells("range", at: line.name) ? note(line, &question.range) : true
+                case 5: head.spells("range", at: line.name) ? note(line, &conditions.range) : true
                 case 6: !head.spells("pragma", at: line.name)
                 case 8: !head.spells("if-match", at: line.name) && !head.spells("if-range", at: line.name)
-                case 13 where head.spells("cache-control", at: line.name): note(line, &question.cacheControl)
-                case 13 where head.spells("if-none-match", at: line.name): note(line, &question.ifNoneMatch)
-                case 17: head.spells("if-modified-since", at: line.name) ? note(line, &question.ifModifiedSince) : true
+                case 13 where head.spells("cache-control", at: line.name): note(line, &conditions.cacheControl)
+                case 13 where head.spells("if-none-match", at: line.name): note(line, &conditions.ifNoneMatch)
+                case 17 where head.spells("if-modified-since", at: line.name): note(line, &conditions.ifModifiedSince)
                 case 19: !head.spells("if-unmodified-since", at: line.name)
                 default: true
                 }
@@ -65,7 +64,7 @@ package struct PlainRequest {
         self.path = path
         self.hasCredentials = hasCredentials
         self.isPlaintext = isPlaintext
-        self.question = question
+        question = PlainQuestion(isHead: isHead, conditions)
         viaValue = via
         lines = fields
     }

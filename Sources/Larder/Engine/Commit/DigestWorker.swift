@@ -1,3 +1,5 @@
+import CLarder
+
 /// Hashing that may be left to `DigestWorker`.
 protocol DigestWork: Sendable {
     /// Hashes what is not hashed yet.
@@ -7,7 +9,8 @@ protocol DigestWork: Sendable {
 /// A thread that hashes bodies while the callers that put them continue, as far as it keeps up.
 ///
 /// What it takes on is bounded: beyond that callers hash for themselves, so that on a busy machine nothing is slower
-/// than without it. One for every store of the process; the thread starts with the first body and stays.
+/// than without it. One for every store of the process; the thread starts with the first body and stays. It does not
+/// start where the caller with the first body may use one processor only.
 final class DigestWorker: @unchecked Sendable, ProcessGlobal {
     // SAFETY: every variable is touched only under `monitor`. The one instance is never released, so its thread may
     // refer to it without counting. `shared` is written only in a child of fork(2), by its only thread.
@@ -34,7 +37,13 @@ final class DigestWorker: @unchecked Sendable, ProcessGlobal {
     private var pendingBytes = 0
     private var isWaiting = false
     private var isStarted = false
-    private var isUnavailable = sysconf(Int32(_SC_NPROCESSORS_ONLN)) < 2
+    private var isUnavailable = false
+    private let processorCount: @Sendable () -> Int
+
+    /// - Parameter processorCount: how many processors its thread may use; called when that starts.
+    init(processorCount: @escaping @Sendable () -> Int = { Int(clarder_processors()) }) {
+        self.processorCount = processorCount
+    }
 
     /// The digest of `body`, being computed here or computed already.
     func digest(of body: [UInt8]) -> BodyDigest {
@@ -57,7 +66,8 @@ final class DigestWorker: @unchecked Sendable, ProcessGlobal {
             }
             if !isStarted {
                 isStarted = true
-                guard (try? WorkerThread { [unowned self] in runAll() }) != nil else {
+                // Where both share a processor, handing over is work that gains no time.
+                guard processorCount() > 1, (try? WorkerThread { [unowned self] in runAll() }) != nil else {
                     isUnavailable = true
                     return false
                 }
