@@ -44,9 +44,9 @@ struct MemoryTests {
             #expect(refused["Retry-After"] == "1")
             try await #expect(exchange(setting.port, get("/kept")).text == "kept")
             await setting.gateway.tick()
-            let readings = await setting.gateway.readCounters()
-            #expect(readings.heldBytes <= 2 << 20)
-            #expect((1...4).contains(readings.shedConnections))
+            await #expect((1...4).contains(setting.gateway.readCounters().shedConnections))
+            // The loads behind the connections that were closed end a moment later.
+            try await waitWhile { await setting.gateway.readCounters().heldBytes > 2 << 20 }
             try await #expect(exchange(setting.port, get("/kept/other")).text == "kept")
             for client in clients { client.leave() }
             try await setting.waitForConnections(0)

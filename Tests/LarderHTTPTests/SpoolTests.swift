@@ -1,3 +1,4 @@
+import Dispatch
 import Larder
 import TestSupport
 import Testing
@@ -102,6 +103,33 @@ struct SpoolTests {
             #expect(await spool.writeOut())
             #expect(held.count == Spool.fixedBytes)
             try #expect(await writer.bytes(in: 0..<400_000) == Self.fastPiece(0))
+        }
+    }
+
+    /// Or else a purge by another process, which a client asks for that has got the first bytes, would miss them.
+    @Test func readersGetOfAPartWhatIsWritten() async throws {
+        try await withStore { store in
+            let (isOpening, mayOpen) = (Latch(), DispatchSemaphore(value: 0))
+            let sink = PartSink(store, 0..<10) {
+                isOpening.open()
+                mayOpen.wait()
+                throw MissingContent()
+            }
+            let spool = Spool(length: 10, sink: .part(sink), isDetached: false, held: HeldBytes()) {}
+            let reader = try #require(spool.makeReader())
+            let appending = Task { await spool.append([1, 2, 3]) }
+            await isOpening.wait()
+            let isRead = Counter()
+            let reading = Task {
+                let piece = try await reader.next()
+                isRead.increment()
+                return piece
+            }
+            for _ in 0..<1_000 { await Task.yield() }
+            #expect(isRead.value == 0)
+            mayOpen.signal()
+            try #expect(await reading.value == [1, 2, 3])
+            await appending.value
         }
     }
 

@@ -151,17 +151,19 @@ final class Spool: Sendable {
                 stopStoring(error)
             }
         }
+        // Of a part readers get what is stored: a purge by another process finds it, too.
         let writesAtOnce = sink?.writesAtOnce ?? false
         let mayWait = change { state in
             for part in Self.parts(of: piece) { state.add(part) }
-            if isShown { Self.show(&state) }
+            if isShown, !(writesAtOnce && state.isStoring) { Self.show(&state) }
             trim(&state)
             return state.isStoring && !writesAtOnce && piece.count >= Self.fastPieceBytes
                 && state.unwrittenBytes < Self.batchBytes
         }
         if mayWait { return }
-        if await writeOut() { return }
-        await waitForRoom()
+        let isWritten = await writeOut()
+        if isShown, writesAtOnce { show() }
+        if !isWritten { await waitForRoom() }
     }
 
     /// A piece of most transports is one part.
