@@ -97,6 +97,8 @@
                 let store = try Store(at: path, .testing())
                 let memoryOnly = PutOptions(storagePolicy: .memoryOnly)
                 if wasInMemory { try store.put([1], for: "k", memoryOnly) }
+                // Its removal of what is on disk must not be the commit that is waited for.
+                try store.flush()
                 let scope = FaultScope(under: path.string)
                 let isDone = Counter()
                 scope.at(step == "batch.before" ? "commit.before" : step) {
