@@ -17,11 +17,9 @@ struct RelayedTurnTests {
         private struct State {
             var receive: (@Sendable (RelayEvent) -> Void)?
             var later: [@Sendable () -> Void] = []
-            var isCancelled = false
         }
 
         private let state = Mutex(State())
-        var isCancelled: Bool { state.withLock { $0.isCancelled } }
         var isWaiting: Bool { state.withLock { !$0.later.isEmpty } }
 
         func begin(_ receive: @escaping @Sendable (RelayEvent) -> Void) { state.withLock { $0.receive = receive } }
@@ -34,7 +32,7 @@ struct RelayedTurnTests {
             receive?(event)
         }
 
-        func cancel() { state.withLock { $0.isCancelled = true } }
+        func cancel() {}
         func execute(_ body: @escaping @Sendable () -> Void) { body() }
         func executeLater(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.later.append(body) } }
 

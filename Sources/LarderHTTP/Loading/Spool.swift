@@ -154,7 +154,7 @@ final class Spool: Sendable {
         // Of a part readers get what is stored: a purge by another process finds it, too.
         let writesAtOnce = sink?.writesAtOnce ?? false
         let mayWait = change { state in
-            for part in Self.parts(of: piece) { state.add(part) }
+            for short in Self.shortPieces(of: piece) { state.add(short) }
             if isShown, !(writesAtOnce && state.isStoring) { Self.show(&state) }
             trim(&state)
             return state.isStoring && !writesAtOnce && piece.count >= Self.fastPieceBytes
@@ -166,8 +166,8 @@ final class Spool: Sendable {
         if !isWritten { await waitForRoom() }
     }
 
-    /// A piece of most transports is one part.
-    private static func parts(of piece: [UInt8]) -> [[UInt8]] {
+    /// A piece of most transports is short.
+    private static func shortPieces(of piece: [UInt8]) -> [[UInt8]] {
         let length = Int(pieceBytes)
         if piece.count <= length { return [piece] }
         return stride(from: 0, to: piece.count, by: length).map { Array(piece[$0..<min($0 + length, piece.count)]) }
