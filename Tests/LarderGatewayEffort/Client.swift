@@ -31,12 +31,12 @@ final class Client {
 
     func close() async throws { try await connection.close() }
 
-    /// Sends requests for all of what the path asks for a part of, until the answer is a hit: the first ones may come
-    /// while it is being stored.
+    /// Sends requests for all of what the path asks for a part of, or for no more where only that is stored, until the
+    /// answer is a hit: the first ones may come while it is being stored.
     func fill(_ path: RequestPath) async throws {
         var whole = path
         whole.method = "GET"
-        whole.fields.removeAll { !$0.hasPrefix("Accept-Encoding") }
+        if !path.isPart { whole.fields.removeAll { !$0.hasPrefix("Accept-Encoding") } }
         if usesHTTP2 {
             // Its answers are not read that closely; the requests that warm up follow.
             return try await exchangeHTTP2(path.target, length: path.length)

@@ -21,6 +21,8 @@ struct RequestPath: Sendable {
     var length: Int
     /// False: each is answered by the origin.
     var isHit = true
+    /// True: the origin sends no more than the range that is asked for.
+    var isPart = false
 
     static let all = [
         RequestPath(name: "hit-1KiB", target: "/small", length: 1 << 10),
@@ -29,6 +31,9 @@ struct RequestPath: Sendable {
             name: "not-modified", target: "/small", fields: ["If-None-Match: \"small\""], status: 304, length: 0),
         RequestPath(
             name: "range-200-of-1MiB", target: "/huge", fields: ["Range: bytes=5000-5199"], status: 206, length: 200),
+        RequestPath(
+            name: "range-200-of-a-part", target: "/part", fields: ["Range: bytes=5000-5199"], status: 206, length: 200,
+            isPart: true),
         RequestPath(name: "hit-varying", target: "/varying", fields: ["Accept-Encoding: gzip"], length: 1 << 10),
         RequestPath(name: "head", method: "HEAD", target: "/small", length: 0),
         RequestPath(name: "hit-tls", connection: .tls, target: "/small", length: 1 << 10),
@@ -54,6 +59,9 @@ struct RequestPath: Sendable {
         case "/small": return .ok(bytes(1 << 10)).header("Cache-Control", fresh).header("ETag", "\"small\"")
         case "/large": return .ok(bytes(64 << 10)).header("Cache-Control", fresh)
         case "/huge": return .ok(bytes(1 << 20)).header("Cache-Control", fresh)
+        case "/part":
+            return .status(206).content(bytes(200)).header("Cache-Control", fresh).header("ETag", "\"part\"")
+                .header("Content-Range", "bytes 5000-5199/1048576")
         case "/varying":
             return .ok(bytes(1 << 10)).header("Cache-Control", fresh).header("Vary", "Accept-Encoding")
         case "/private": return .ok(bytes(1 << 10)).header("Cache-Control", "no-store")

@@ -59,21 +59,21 @@ private final class Comparison: Sendable {
             let path = request.head.path ?? ""
             guard let number = Int(path.dropFirst()), resources.indices.contains(number) else { return .text("none") }
             let resource = resources[number]
+            if resource.isInParts, let part = resource.part(request.head.headerFields[.range]) { return part }
             return .bytes(resource.body, resource.fields, declaresLength: resource.declaresLength)
         }
     }
 
     func set(_ configuration: inout HTTPCacheConfiguration, _ compression: Compression) {
-        configuration.clock = TestClock()
+        // Beside that of the store, by which parts expire.
+        configuration.clock = TestClock(wall: SystemClock().now())
         configuration.compressesBodies = compression != .off
     }
 
     func run(_ setting: Setting, _ client: some Asking) async throws {
         var random = SeededGenerator(seed: UInt64(round) &+ 1 << 32)
         for resource in resources {
-            for coding in Resource.codings {
-                _ = try await client.answer("GET", resource.path, ["Accept-Encoding: \(coding)"])
-            }
+            for line in resource.firstLines { _ = try await client.answer("GET", resource.path, [line]) }
         }
         try await setting.store.perform { try $0.flush() }
         var hits = 0
@@ -167,6 +167,8 @@ private struct Resource: Sendable {
     let body: [UInt8]
     let fields: HTTPFields
     let declaresLength: Bool
+    /// Whether the origin sends ranges, and nothing else is asked for.
+    let isInParts: Bool
 
     init(_ number: Int, _ random: inout SeededGenerator) {
         path = "/\(number)"
@@ -188,8 +190,27 @@ private struct Resource: Sendable {
         if Int.random(in: 0..<3, using: &random) == 0 { fields[.acceptRanges] = "bytes" }
         if Int.random(in: 0..<4, using: &random) == 0 { fields[.contentLanguage] = "en" }
         if Int.random(in: 0..<6, using: &random) == 0 { fields[.setCookie] = "a=b" }
-        self.fields = fields
         declaresLength = Int.random(in: 0..<4, using: &random) > 0
+        isInParts = number % 4 == 3 && length > 200
+        if isInParts { fields[.eTag] = "\"a\"" }
+        self.fields = fields
+    }
+
+    /// What the requests have that are sent first.
+    var firstLines: [String] {
+        isInParts
+            ? ["Range: bytes=0-99", "Range: bytes=150-1999"] : Self.codings.map { "Accept-Encoding: \($0)" }
+    }
+
+    /// The answer to a request for one range.
+    func part(_ range: String?) -> TransportResponse? {
+        guard let range, range.hasPrefix("bytes="), !range.contains(",") else { return nil }
+        let ends = range.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+        guard ends.count == 2, let first = ends[0], first < body.count else { return nil }
+        let last = min(ends[1] ?? body.count - 1, body.count - 1)
+        var fields = fields
+        fields[.contentRange] = "bytes \(first)-\(last)/\(body.count)"
+        return .bytes(Array(body[first...last]), status: 206, fields, declaresLength: declaresLength)
     }
 
     func request(_ random: inout SeededGenerator) -> (method: String, lines: [String]) {
@@ -206,12 +227,19 @@ private struct Resource: Sendable {
         add(3, "If-None-Match", ["\"a\"", "W/\"a\"", "\"x\", \"a\"", "*", "\"b,c\"", "broken", "\"zzz\"", ""])
         add(6, "If-None-Match", ["\"q\""])
         add(5, "If-Modified-Since", ["Wed, 18 Nov 2026 10:00:00 GMT", "Tue, 17 Nov 2026 10:00:00 GMT", "now"])
-        add(
-            3, "Range",
-            [
-                "bytes=0-0", "bytes=5-100", "bytes=-7", "bytes=100-", "bytes=0-1,5-6", "lines=1-2", "bytes=",
-                "bytes=999999-",
-            ])
+        if isInParts {
+            add(
+                1, "Range",
+                ["bytes=0-0", "bytes=5-20", "bytes=90-160", "bytes=200-1999", "bytes=0-1,5-6", "bytes=2000-2900"]
+            )
+        } else {
+            add(
+                3, "Range",
+                [
+                    "bytes=0-0", "bytes=5-100", "bytes=-7", "bytes=100-", "bytes=0-1,5-6", "lines=1-2", "bytes=",
+                    "bytes=999999-",
+                ])
+        }
         add(8, "If-Range", ["\"a\"", "\"z\"", "Wed, 18 Nov 2026 10:00:00 GMT"])
         add(
             4, "Cache-Control",
@@ -224,7 +252,7 @@ private struct Resource: Sendable {
             8, "Connection",
             ["keep-alive", "close", "Close", "range", "Keep-Alive, if-none-match", "accept-encoding, x-other"])
         add(12, "Authorization", ["Basic YTpi"])
-        let method = Int.random(in: 0..<4, using: &random) == 0 ? "HEAD" : "GET"
+        let method = !isInParts && Int.random(in: 0..<4, using: &random) == 0 ? "HEAD" : "GET"
         return (method, lines.shuffled(using: &random))
     }
 }

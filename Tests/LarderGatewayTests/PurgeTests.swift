@@ -53,6 +53,27 @@ struct PurgeTests {
         }
     }
 
+    @Test func aPurgedPartAnswersNoRange() async throws {
+        let part = ScriptedTransport { _ in
+            .bytes(
+                Array("234".utf8), status: 206,
+                [.cacheControl: "max-age=60", .eTag: "\"a\"", .contentRange: "bytes 2-4/10"])
+        }
+        try await withGateway(transport: part) { setting in
+            func isHit() async throws -> Bool {
+                let response = try await exchange(setting.port, get("/a", "Range: bytes=2-4"))
+                #expect(response.status == 206 && response.text == "234")
+                await setting.cache.drain()
+                return response["Cache-Status"]?.contains("hit") == true
+            }
+            try await #expect(!isHit())
+            try await #expect(isHit())
+            _ = try await exchange(setting.port, get("/a", method: "PURGE"))
+            try await #expect(!isHit())
+            #expect(part.requests.count == 2)
+        }
+    }
+
     /// A purge that passed over a criterion would remove more than was asked for.
     @Test(
         arguments: [

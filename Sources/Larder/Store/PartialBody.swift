@@ -100,27 +100,28 @@ public struct PartialBody: Sendable {
     /// Reads from a file to which a writer of another process may write: in an encrypted one a chunk may change between
     /// its head and its end.
     private static func read(
-        _ file: BodyFile, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, _ path: FilePath?
+        _ file: BodyFile, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64,
+        _ path: @autoclosure () -> FilePath?
     ) throws -> Int {
         for _ in 0..<3 {
-            do { return try file.read(into: buffer, at: offset, path: path) } catch is SealDamage { usleep(1000) }
+            do { return try file.read(into: buffer, at: offset, path: path()) } catch is SealDamage { usleep(1000) }
         }
-        return try file.readSound(into: buffer, at: offset, path: path)
+        return try file.readSound(into: buffer, at: offset, path: path())
     }
 
     static func bytes(
-        in range: Range<Int64>, of file: BodyFile, _ available: StoredRanges, path: FilePath?
+        in range: Range<Int64>, of file: BodyFile, _ available: StoredRanges, path: @autoclosure () -> FilePath?
     ) throws -> [UInt8] {
         let range = part(of: range, available)
         if range.isEmpty { return [] }
         return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
             let target = UnsafeMutableRawBufferPointer(
                 rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
-            count = try read(file, into: target, at: range.lowerBound, path)
+            count = try read(file, into: target, at: range.lowerBound, path())
             if count < range.count {
                 throw LarderError(
                     .corruption, "the file of a body in progress is shorter than its ranges", remedy: .repair,
-                    path: path)
+                    path: path())
             }
         }
     }

@@ -25,7 +25,7 @@ extension StoredCoding {
         case .member(.held(let value, let digest)):
             (value as? ByteBuffer).map { (.held($0, digest), Int64($0.readableBytes)) }
         case .stored(let body, let digest): body.compressedForm.map { (.stored($0, digest), $0.length.bytes) }
-        case .bytes, .held, .none: nil
+        case .bytes, .held, .part, .none: nil
         }
     }
 

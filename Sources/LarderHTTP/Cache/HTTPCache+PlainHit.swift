@@ -4,8 +4,8 @@ import Larder
 /// Finds plain hits.
 struct PlainHitLookup: Sendable {
     private let context: CacheContext
-    private let store: Store
-    private let packages: StoredPackages
+    let store: Store
+    let packages: StoredPackages
     private let variants: VariantMemory
 
     init(_ context: CacheContext, _ responses: ResponseStore) {
@@ -25,15 +25,9 @@ struct PlainHitLookup: Sendable {
             return false
         }
         var selected: VariantMemory.Selected?
-        let isFound = visitEntry(key, kinds) { metadata, content, length in
-            if !answer(question, metadata, content, length: length, body) {
-                selected = variants.selected(metadata, values)
-            }
-        }
+        let isFound = visitResponse(key, question, kinds, body) { selected = variants.selected($0, values) }
         if let selected {
-            _ = visitEntry(selected.key(key), kinds) { metadata, content, length in
-                _ = answer(question, metadata, content, length: length, selecting: selected.selecting, body)
-            }
+            _ = visitResponse(selected.key(key), question, kinds, selecting: selected.selecting, body)
             return false
         }
         if isFound { return false }
@@ -50,6 +44,24 @@ struct PlainHitLookup: Sendable {
             _ = answer(question, metadata, content, length: length, body)
         }
         return false
+    }
+
+    /// Runs `body` on the answer that the response under a key gives, or `other` on the metadata of what is something
+    /// else.
+    /// - Returns: false if there is nothing.
+    private func visitResponse(
+        _ key: Key, _ question: PlainQuestion, _ kinds: HeldContentKinds<some Sendable>, selecting: [UInt8] = [],
+        _ body: (PlainHit) -> Void, other: (UnsafeRawBufferPointer) -> Void = { _ in }
+    ) -> Bool {
+        var record: [UInt8]?
+        let isFound = visitEntry(key, kinds) { metadata, content, length in
+            if answer(question, metadata, content, length: length, selecting: selecting, body) { return }
+            record = recordOfParts(metadata, length, question)
+            if record == nil { other(metadata) }
+        }
+        // The transaction has ended: none may begin inside another.
+        if let record { answer(question, partsIn: record, of: key, selecting: selecting, body) }
+        return isFound
     }
 
     /// False if there is no entry. An error of the store counts as one: the long way asks again, and tells of it.
@@ -84,13 +96,15 @@ struct PlainHitLookup: Sendable {
     }
 
     /// False, without running `body`, where the long way has to be taken.
-    /// - Parameter selecting: the secondary key that the response has to have, encoded.
-    private func answer(
+    /// - Parameters:
+    ///   - isInParts: whether the content is, of which the answer is to be a range.
+    ///   - selecting: the secondary key that the response has to have, encoded.
+    func answer(
         _ question: PlainQuestion, _ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64,
-        selecting: [UInt8] = [], _ body: (PlainHit) -> Void
+        isInParts: Bool = false, selecting: [UInt8] = [], _ body: (PlainHit) -> Void
     ) -> Bool {
         let now = context.now
-        guard let layout = StoredRecord.Layout(metadata), layout.isPlain,
+        guard let layout = StoredRecord.Layout(metadata), isInParts ? layout.isPlainInParts : layout.isPlain,
             layout.selecting.count == selecting.count,
             selecting.isEmpty
                 || UnsafeRawBufferPointer(rebasing: metadata[layout.selecting]).isEqual(to: selecting),

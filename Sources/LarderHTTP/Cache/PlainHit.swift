@@ -1,8 +1,8 @@
 import HTTPCaching
 import Larder
 
-/// The answer that one stored response gives to GET or HEAD, fresh and complete, ready to be sent over HTTP/1.1. Valid
-/// only inside the call that receives it.
+/// The answer that one stored response gives to GET or HEAD: fresh, and complete or with the range that is asked for,
+/// ready to be sent over HTTP/1.1. Valid only inside the call that receives it.
 package struct PlainHit {
     /// The place of the bytes of the content.
     package enum Content {
@@ -12,6 +12,8 @@ package struct PlainHit {
         case held(any Sendable, Digest)
         /// In a file, perhaps encrypted, or compressed.
         case stored(Body, Digest)
+        /// In the file of a part, which is not encrypted.
+        case part(PartialBody)
         /// What is stored is a gzip member: it is sent to who accepts that, after ``PlainHit/sending(_:length:_:)``.
         case member(Member)
         /// There is none: an answer to HEAD, or 304.
@@ -40,6 +42,13 @@ package struct PlainHit {
     package let content: Content
     /// What is sent of the content, in bytes from its start.
     package let range: Range<Int64>
+
+    /// With the content that is in a part.
+    func sending(_ part: PartialBody) -> PlainHit {
+        PlainHit(
+            status: status, fields: fields, missingLength: missingLength, ageSeconds: ageSeconds,
+            freshSeconds: freshSeconds, content: .part(part), range: range)
+    }
 
     /// With another form of the content, of which all is sent.
     package func sending(_ content: Content, length: Int64, _ fields: UnsafeRawBufferPointer) -> PlainHit {

@@ -8,11 +8,16 @@ package struct PlainQuestion {
 
     package let isHead: Bool
     let conditions: Conditions
+    /// The most bytes that the caller sends out of a part.
+    let longestPart: Int64
 
     /// By default a GET that asks for nothing else.
-    package init(isHead: Bool = false, _ conditions: Conditions = Conditions()) {
+    package init(
+        isHead: Bool = false, _ conditions: Conditions = Conditions(), longestPart: Int64 = .max
+    ) {
         self.isHead = isHead
         self.conditions = conditions
+        self.longestPart = longestPart
     }
 
     /// Whether it is such a GET.

@@ -44,8 +44,15 @@ struct StoredPart: Hashable {
     static let separator = " part="
 
     static func key(_ key: Key, _ id: UInt64) -> Key {
-        let digits = String(id, radix: 16)
-        return Key(bytes: key.bytes + (separator + String(repeating: "0", count: 16 - digits.count) + digits).utf8)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(key.bytes.count + separator.utf8.count + 16)
+        bytes += key.bytes
+        bytes += separator.utf8
+        for shift in stride(from: 60, through: 0, by: -4) {
+            let digit = UInt8(truncatingIfNeeded: id >> UInt64(shift)) & 15
+            bytes.append(digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
+        }
+        return Key(bytes: bytes)
     }
 
     /// The key of the response whose part has this key.

@@ -156,6 +156,8 @@ struct StoredRecord: Hashable {
         var isPlain: Bool {
             flags & ~(Flag.contentLength | Flag.revised) == Flag.complete && method.isEmpty
         }
+        /// Whether the same is true but for the body, of which there are parts.
+        var isPlainInParts: Bool { flags & ~Flag.contentLength == Flag.parts && method.isEmpty }
         var hasContentLength: Bool { flags & Flag.contentLength != 0 }
 
         /// Nil unless the lengths add up.

@@ -4,7 +4,8 @@ import Larder
 import LarderHTTP
 import NIOCore
 
-/// The shortest way for the commonest requests: those whose answer one stored response gives, fresh and complete.
+/// The shortest way for the commonest requests: those whose answer one stored response gives, which is fresh, and
+/// complete or has the range that is asked for.
 ///
 /// Decided on the bytes of the head, written from the bytes of the entry. A request with anything unusual in it takes
 /// the long way, which comes to the same answer.
@@ -14,7 +15,7 @@ struct PlainHits {
         case shared(ByteBuffer, Digest)
         /// The same, to be written as the client takes it: TLS makes a copy of all that it is given.
         case paced(ByteBuffer, Digest)
-        case stored(Body, Range<Int64>)
+        case stored(StoredBytes, Range<Int64>)
         /// It comes from an origin, with its head. With the head of the request, if it does not.
         case relayed(ServiceRelay, head: [UInt8])
     }
@@ -102,7 +103,10 @@ struct PlainHits {
                 return nil
             }
             write(hit, closes)
-            return Answer(record: record, content: .stored(body, hit.range))
+            return Answer(record: record, content: .stored(.complete(body), hit.range))
+        case .part(let body):
+            write(hit, closes)
+            return Answer(record: record, content: .stored(.inProgress(body), hit.range))
         // The service has to decide.
         case .member: return nil
         }
@@ -115,9 +119,9 @@ struct PlainHits {
             switch answer.content {
             case nil, .paced, .relayed: break
             case .shared(let bytes, let digest): output.write(shared: bytes, digest)
-            case .stored(let body, let range):
-                SharedBody.note(body)
-                try output.write(.complete(body), range)
+            case .stored(let stored, let range):
+                if case .complete(let body) = stored { SharedBody.note(body) }
+                try output.write(stored, range)
             }
             output.answered(answer.record)
             return true

@@ -96,13 +96,19 @@ struct HTTP2PlainHits {
             return begin(record, hit, HTTP2Content(part, sharedAs: digest), stream)
         case .stored(let body, _):
             SharedBody.note(body)
-            guard !body.isEncrypted, count <= HTTP1Output.smallFile, fits(count) else { return .none }
-            // The long way tells of what cannot be read.
-            let bytes = try? StoredBytes.complete(body).bytes(in: hit.range)
-            return bytes?.withUnsafeBytes { write(record, hit, $0, stream) } ?? .none
+            return body.isEncrypted ? .none : write(record, hit, .complete(body), stream)
+        case .part(let body): return write(record, hit, .inProgress(body), stream)
         // The service has to decide.
         case .member: return .none
         }
+    }
+
+    /// Writes what is in a file, if that is little.
+    private func write(_ record: RequestRecord, _ hit: ServiceHit, _ stored: StoredBytes, _ stream: Int) -> Outcome {
+        guard hit.range.count <= HTTP1Output.smallFile, fits(hit.range.count) else { return .none }
+        // The long way tells of what cannot be read.
+        let bytes = try? stored.bytes(in: hit.range)
+        return bytes?.withUnsafeBytes { write(record, hit, $0, stream) } ?? .none
     }
 
     /// Whether all of a content may be written now.

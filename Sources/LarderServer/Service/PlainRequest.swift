@@ -64,7 +64,9 @@ package struct PlainRequest {
         self.path = path
         self.hasCredentials = hasCredentials
         self.isPlaintext = isPlaintext
-        question = PlainQuestion(isHead: isHead, conditions)
+        // TLS makes a copy of all that it is given.
+        question = PlainQuestion(
+            isHead: isHead, conditions, longestPart: isPlaintext ? .max : HTTP1Output.smallFile)
         viaValue = via
         lines = fields
     }
