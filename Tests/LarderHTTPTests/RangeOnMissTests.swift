@@ -125,6 +125,25 @@ struct RangeOnMissTests {
         }
     }
 
+    /// The client has what it wants long before.
+    @Test func aSliceComesToItsEndWithoutAReader() async throws {
+        let slice: Int64 = 8 << 20
+        try await Fixture.run({ $0.sliceBytes = slice }) { fixture in
+            let half = HalvedBody(RangeOrigin.bytes(0..<slice))
+            fixture.transport.handler = { _ throws(TransportError) in
+                TransportResponse(head: RangeOrigin.head(0..<slice, of: 2 * slice), body: half.body(length: Int(slice)))
+            }
+            let (_, first) = try await fixture.getRange(10..<20)
+            #expect(first == RangeOrigin.bytes(10..<20))
+            half.open()
+            await fixture.cache.drain()
+            let last = (slice - 10)..<slice
+            let (near, bytes) = try await fixture.getRange(last)
+            #expect(near.source == .hit && bytes == RangeOrigin.bytes(last))
+            #expect(fixture.transport.takeSent().map { $0.head.headerFields[.range] } == ["bytes=0-\(slice - 1)"])
+        }
+    }
+
     /// Slices are of use where they are kept.
     @Test func whatIsNotStoredIsSlicedOnce() async throws {
         try await Fixture.run({ $0.sliceBytes = 16 }) { fixture in

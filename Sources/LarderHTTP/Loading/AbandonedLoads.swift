@@ -2,8 +2,9 @@ import Locks
 
 /// The policy for loads whose last reader has left (``HTTPCacheConfiguration/abandonedLoads``). Loads continue if they
 /// are nearly done, so that the bytes already received are not wasted, or if other processes may follow them and could
-/// not continue them, because the response has no strong validator. The others are given up; the bytes that they
-/// received stay as a part if the response has a strong validator.
+/// not continue them, because the response has no strong validator. A slice (``HTTPCacheConfiguration/sliceBytes``)
+/// continues, too: its client asked for less, and the rest is for others. The other loads are given up; the bytes that
+/// they received stay as a part if the response has a strong validator.
 public struct AbandonedLoadPolicy: Sendable, Hashable {
     /// A load continues if no more than this many bytes are missing. Default: 1 MiB.
     public var restBytes: Int64

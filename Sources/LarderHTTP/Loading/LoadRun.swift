@@ -229,10 +229,12 @@ struct LoadRun: Sendable {
             await claim?.release()
             return
         }
+        let isSlice = code == 206 && forwardedRequest.isSliced
         let spool = Spool(
             length: received.body.length, sink: storing?.sink,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
-            abandoned: loader.abandoned, isIndispensable: { storing?.isIndispensable ?? false }
+            abandoned: loader.abandoned,
+            isIndispensable: { isSlice || storing?.isIndispensable == true }
         ) { [weak load] in load?.cancel() }
         var range: Range<Int64>?
         if case .range(let wanted)? = own?.content { range = wanted }

@@ -321,3 +321,11 @@ final class Loader: Sendable {
         return result.answer
     }
 }
+
+extension ForwardedRequest {
+    /// Whether its range was widened to slices. Not one without an end: that may be long.
+    var isSliced: Bool {
+        guard purpose == .forward, let range = sent.headerFields[.range] else { return false }
+        return range != request.headerFields[.range] && !range.hasSuffix("-")
+    }
+}
