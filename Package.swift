@@ -201,7 +201,7 @@ let package = Package(
         .executableTarget(
             name: "cachectl",
             dependencies: [
-                "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
+                "CLarder", "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
                 "LarderNIOTransport", "LarderPackages", "LarderServer", "Locks", .argumentParser, .httpTypes, .logging,
                 .nioCore, .nioPosix, .systemPackage,
                 // gRPC is a third of a release build, and only `objects` needs it: see tools/run.

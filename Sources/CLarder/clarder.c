@@ -15,10 +15,13 @@
 #include <unistd.h>
 
 #ifdef __linux__
+#include <link.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
+#include <malloc.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -300,4 +303,48 @@ int clarder_processors(void) {
 #endif
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count > 1 ? (int)count : 1;
+}
+
+#ifdef __linux__
+
+// Only in an object that is not position-independent.
+static bool has_text_relocations(const struct dl_phdr_info *object) {
+    for (int index = 0; index < object->dlpi_phnum; index++) {
+        if (object->dlpi_phdr[index].p_type != PT_DYNAMIC) continue;
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[index].p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++) {
+            if (entry->d_tag == DT_TEXTREL) return true;
+            if (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0) return true;
+        }
+    }
+    return false;
+}
+
+// Segments that the file says are not writable: never those that the loader writes to and protects afterwards (RELRO).
+static int release_segments(struct dl_phdr_info *object, size_t size, void *count) {
+    (void)size;
+    if (has_text_relocations(object)) return 0;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), virtual_object = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
+    for (int index = 0; index < object->dlpi_phnum; index++) {
+        const ElfW(Phdr) *header = &object->dlpi_phdr[index];
+        if (header->p_type != PT_LOAD || (header->p_flags & PF_W) != 0) continue;
+        uintptr_t start = object->dlpi_addr + header->p_vaddr, end = start + header->p_filesz;
+        if (virtual_object >= start && virtual_object < end) continue;
+        start -= start % page;
+        if (madvise((void *)start, end - start, MADV_DONTNEED) == 0) ++*(int *)count;
+    }
+    return 0;
+}
+
+#endif
+
+int clarder_release_startup_memory(void) {
+    int count = 0;
+#ifdef __linux__
+    dl_iterate_phdr(release_segments, &count);
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+#endif
+    return count;
 }

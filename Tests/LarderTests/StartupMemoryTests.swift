@@ -1,0 +1,28 @@
+import CLarder
+import Testing
+
+/// Code and constants that only the start of a server needed.
+struct StartupMemoryTests {
+    /// What the loader wrote, such as the pointers in `names`, is not in any file.
+    @Test func aProgramRunsOnAfterItIsReleased() {
+        let names: [StaticString] = ["first", "second"]
+        let count = clarder_release_startup_memory()
+        #if os(Linux)
+            // The program's code, and that of the C library.
+            #expect(count >= 2)
+        #else
+            #expect(count == 0)
+        #endif
+        #expect(names.map { "\($0)".uppercased() } == ["FIRST", "SECOND"])
+        #expect(Self.shapes.map { $0.name } == ["circle", "square"])
+    }
+
+    private static let shapes: [any Shape] = [Circle(), Square()]
+}
+
+/// Called by tables of functions, which the loader fills.
+private protocol Shape { var name: String { get } }
+
+private struct Circle: Shape { var name: String { "circle" } }
+
+private struct Square: Shape { var name: String { "square" } }
