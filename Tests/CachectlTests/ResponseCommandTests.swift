@@ -138,6 +138,13 @@ struct ResponseCommandTests {
         #expect(try await place.run("get", origin.url + "/s?a=1&utm=9").text == "shared")
         #expect(try await place.run("stat", origin.url + "/s?utm=9&a=2").status == 1)
         #expect(try await place.run("get", origin.url + "/r").errors.contains("8 of 20 bytes"))
+        #expect(lines.split(separator: "\n").contains { $0.hasSuffix("/r") && $0.contains(" 8 B ") }, "\(lines)")
+        #expect(try await place.run("stat", origin.url + "/r").text.contains("stored ranges  0-3, 8-11\n"))
+        let response = try await place.run("stat", origin.url + "/r", "--json").json["response"] as? [String: Any]
+        #expect(response?["storedRanges"] as? [[Int]] == [[0, 3], [8, 11]])
+        let check = try await place.run("verify")
+        #expect(check.status == 0, "\(check.text)")
+        #expect(check.text.hasSuffix("; 1 body in progress checked by length only\n"), "\(check.text)")
         #expect(try await place.run("get", origin.url + "/r", "--partial").text == "012389ab")
         let out = place.path.appending("out").string
         #expect(try await place.run("export", out, "--partial").status == 0)

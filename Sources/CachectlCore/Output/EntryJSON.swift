@@ -103,6 +103,8 @@ struct ResponseJSON: Encodable {
     @Nullable var lastModified: String?
     let isComplete: Bool
     @Nullable var totalBytes: Int64?
+    /// Of an incomplete response: its first and last stored byte, for each range.
+    @Nullable var storedRanges: [[Int64]]?
     let groups: [String]
     let fields: [[String]]
 
@@ -117,6 +119,7 @@ struct ResponseJSON: Encodable {
         lastModified = response.lastModified
         isComplete = response.isComplete
         totalBytes = response.totalBytes
+        storedRanges = response.storedRanges?.map { [$0.lowerBound, $0.upperBound - 1] }
         groups = response.groups
         fields = response.fields.map { [$0.name.rawName, $0.value] }
     }

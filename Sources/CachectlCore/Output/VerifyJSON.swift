@@ -9,6 +9,8 @@ package struct VerifyJSON: Encodable {
     let violations: [ViolationJSON]
     let entryCount: Int
     let blobCount: Int
+    /// Bodies among them without a digest yet.
+    let partialCount: Int
     let hashedBytes: Int64
     /// What is in the store's directory and not its own: no violation, and never touched.
     let foreignFiles: [String]
@@ -44,6 +46,7 @@ package struct VerifyJSON: Encodable {
             } + others
         entryCount = report.entryCount
         blobCount = report.blobCount
+        partialCount = report.partialCount
         hashedBytes = report.hashedBytes.bytes
         foreignFiles = report.foreignFiles
         lostFiles = rebuild?.removedFiles

@@ -145,6 +145,7 @@ extension Check {
         tally.blobs += 1
         tally.highestID = max(tally.highestID, id)
         guard let head = BlobRecord(value) else { return disagreement(.I1, "the record of blob \(id) cannot be read") }
+        if head.encoding == .partial { report.partialCount += 1 }
         tally.storedBytes &+= head.storedLength
         tally.compressionGain &+= head.compressionGain
         if head.location == .file {

@@ -43,6 +43,9 @@ public struct CheckReport: Sendable, Hashable {
     public internal(set) var entryCount = 0
     /// Blobs examined.
     public internal(set) var blobCount = 0
+    /// Blobs among them that are bodies in progress. They have no digest yet, so only the length of their files is
+    /// checked.
+    public internal(set) var partialCount = 0
     /// Bytes of bodies hashed.
     public internal(set) var hashedBytes = ByteCount.zero
     /// Paths, below the store's directory, of files and directories that do not belong to the store, such as

@@ -35,8 +35,11 @@ public struct ResponseSummary: Sendable, Hashable {
     public let isComplete: Bool
     /// The cache groups (RFC 9875).
     public let groups: [String]
-    /// Bytes of it that are stored, in this entry and in the entries of its parts.
-    package let storedBytes: Int64?
+    /// The positions of an incomplete response that are stored, in this entry and in those of its parts, in order; nil
+    /// for a complete one. Parts that were displaced or lost since are listed until the response is read.
+    public let storedRanges: [Range<Int64>]?
+    /// Bytes of it that are stored.
+    package var storedBytes: Int64? { storedRanges.map { $0.reduce(0) { $0 + Int64($1.count) } } ?? totalBytes }
     let selecting: SelectingFields
 
     /// Reads an entry's metadata; nil for an entry that is not a response, such as the list of a URL's variants.
@@ -53,9 +56,9 @@ public struct ResponseSummary: Sendable, Hashable {
         let response = record.response
         if case .partial(var ranges, _) = response.body {
             for part in record.parts { for range in part.ranges.ranges { ranges.insert(range) } }
-            storedBytes = ranges.ranges.reduce(0) { $0 + Int64($1.count) }
+            storedRanges = ranges.ranges
         } else {
-            storedBytes = response.body.total
+            storedRanges = nil
         }
         self.key = key
         primaryKey = VariantIndex.primaryKey(of: key)

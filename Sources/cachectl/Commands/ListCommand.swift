@@ -109,8 +109,10 @@ struct EntryPrinter {
         let flags =
             (entry.isPinned ? "P" : "-") + (isExpired ? "X" : "-") + (entry.isInline ? "-" : "F")
             + (entry.storagePolicy == .session ? "S" : "-") + (response?.isComplete == false ? "I" : "-")
+        // The bytes of a response in parts are in entries of their own.
+        let size = response?.storedBytes.map { ByteCount($0) } ?? entry.length
         let cells = [
-            entry.length.description, Render.age(now - entry.stored), Render.age(now - entry.lastAccess),
+            size.description, Render.age(now - entry.stored), Render.age(now - entry.lastAccess),
             Render.count(entry.hitCount), flags, entry.key.text, Self.notes(entry, response),
         ]
         lines += Table.line(cells, Self.widths, Self.alignments)

@@ -120,6 +120,10 @@ struct StatCommand: ParsableCommand {
             table.add(
                 "complete",
                 "no\(stored) of \(response.totalBytes.map { Render.count($0) } ?? "an unknown number of") bytes")
+            // As in `Range`: the last position is part of it.
+            let ranges = (response.storedRanges ?? []).map { "\($0.lowerBound)-\($0.upperBound - 1)" }
+            let left = ranges.count > 8 ? " and \(Render.count(ranges.count - 8)) more" : ""
+            table.add("stored ranges", ranges.prefix(8).joined(separator: ", ") + left)
         }
         if !response.groups.isEmpty { table.add("groups", response.groups.joined(separator: ", ")) }
     }

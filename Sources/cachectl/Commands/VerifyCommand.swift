@@ -106,9 +106,12 @@ struct VerifyCommand: ParsableCommand {
             text += "... and \(Render.count(report.violationCount - report.violations.count)) more\n"
         }
         for path in report.foreignFiles { text += "not part of the store, ignored: \(path)\n" }
-        let looked =
+        var looked =
             "\(Render.count(report.entryCount, "entry", "entries")), "
             + "\(Render.count(report.blobCount, "body", "bodies")), \(report.hashedBytes) compared with their digests"
+        if report.partialCount > 0 {
+            looked += "; \(Render.count(report.partialCount, "body", "bodies")) in progress checked by length only"
+        }
         if outcome.isClean { return text + "ok: \(looked)\n" }
         let repaired = outcome.repair ? (outcome.isRepaired ? ", all repaired" : ", not all repaired") : ""
         return text + "\(Render.count(outcome.violationCount, "violation", "violations"))\(repaired): \(looked)\n"
