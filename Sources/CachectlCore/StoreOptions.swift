@@ -92,6 +92,7 @@ package struct StoreOptions: ParsableArguments {
         configuration.allowsOtherOwner = anyOwner
         configuration.encryption = try flags.key()
         configuration.logger.logLevel = .error
+        configuration.tellsUnlimited = false
         return configuration
     }
 

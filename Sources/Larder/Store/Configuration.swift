@@ -122,6 +122,9 @@ public struct Configuration: Sendable {
         }
     }
 
+    /// Whether a new store without a budget is logged. False for programs that set one later, or say so themselves.
+    package var tellsUnlimited = true
+
     /// For tests: identifies the run of the machine. Nil asks the system.
     package var bootIdentity: UInt64?
     /// Whether memory is given back when the system is short of it. Tests of what is held do not depend on that.

@@ -98,6 +98,10 @@ import Testing
             for _ in 0..<2 { try Store(at: path, configuration(messages, level: .notice)).close() }
         }
         #expect(messages.all.count { $0.hasPrefix("the new store has no budget") } == 1)
+        var quiet = configuration(messages, level: .notice)
+        quiet.tellsUnlimited = false
+        try withDirectory { path in try Store(at: path, quiet).close() }
+        #expect(messages.all.count { $0.hasPrefix("the new store has no budget") } == 1)
     }
 
     @Test func levelsOfAnOpenApplyToIt() throws {

@@ -40,7 +40,7 @@ enum Opening {
             let engine = try open(files, format, configuration, isUnfinished: isUnfinished)
             if !configuration.isReadOnly {
                 try tellForeign(engine)
-                if isNew { try tellUnlimited(engine) }
+                if isNew, configuration.tellsUnlimited { try tellUnlimited(engine) }
             }
             if !hadIndex, !isNew { try tellLostIndex(engine) }
             return engine
