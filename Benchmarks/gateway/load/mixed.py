@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import pathlib
 import random
@@ -11,8 +12,13 @@ from dataclasses import dataclass
 from servers.bodies import WEB_SIZES, Numbered
 
 URLS = 100_000
-REQUESTS = 200_000
 EXPONENT = 0.9
+HTTP2_CLIENTS = 8
+"""Each with a list of its own: all clients of one h2load walk through the same one, and ask for what another got."""
+HTTP1_RATE = 20_000
+"""Requests in a list for each second: more than any server answers, as one that comes to the end begins again."""
+HTTP2_RATE = 5_000
+"""As above, of each client."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +31,30 @@ class Request:
         return self.body.path
 
 
-def requests(seed: int) -> list[Request]:
+@dataclass(frozen=True)
+class Requests:
+    """Those of one run. Every run has others: with the same ones again, a cache that has room for those of one run gets
+    no misses."""
+
+    http1: list[Request]
+    http2: list[list[Request]]
+
+    @staticmethod
+    def of_run(number: int, seconds: int) -> Requests:
+        return Requests(
+            http1=_requests(f"{number} HTTP/1.1", HTTP1_RATE * seconds),
+            http2=[_requests(f"{number} HTTP/2 {client}", HTTP2_RATE * seconds) for client in range(HTTP2_CLIENTS)],
+        )
+
+
+def _requests(seed: str, count: int) -> list[Request]:
     """Zipf over the URLs. A tenth of them may be stored for a second only; a tenth of the requests has a condition, a
     tenth a range: HTTP/1.1 is one half of the load, and the other half has none."""
     chance = random.Random(seed)
-    weights = list(itertools.accumulate(1 / (rank + 1) ** EXPONENT for rank in range(URLS)))
+    weights = _weights()
     result = []
-    for _ in range(REQUESTS):
-        number = min(URLS - 1, bisect.bisect(weights, chance.random() * weights[-1]))
-        size = random.Random(number).choice(WEB_SIZES)
-        body = Numbered("mixed", size, str(number), "changing" if number % 10 == 9 else "many")
+    for _ in range(count):
+        body = _body(min(URLS - 1, bisect.bisect(weights, chance.random() * weights[-1])))
         field = None
         draw = chance.random()
         if draw < 0.1:
@@ -43,6 +63,17 @@ def requests(seed: int) -> list[Request]:
             field = "Range: bytes=100-199"
         result.append(Request(body, field))
     return result
+
+
+@functools.cache
+def _weights() -> list[float]:
+    return list(itertools.accumulate(1 / (rank + 1) ** EXPONENT for rank in range(URLS)))
+
+
+@functools.cache
+def _body(number: int) -> Numbered:
+    size = random.Random(number).choice(WEB_SIZES)
+    return Numbered("mixed", size, str(number), "changing" if number % 10 == 9 else "many")
 
 
 def write_for_wrk(file: pathlib.Path, asked: list[Request]) -> None:

@@ -62,8 +62,8 @@ def wrk_command(
     return [*command, url, *(["--", *arguments] if arguments else [])]
 
 
-def h2load_command(url: str, seconds: float, fields: Sequence[str] = ()) -> list[str]:
-    command = ["h2load", "-c8", "-m16", "-D", f"{seconds:g}"]
+def h2load_command(url: str, seconds: float, fields: Sequence[str] = (), clients: int = 8) -> list[str]:
+    command = ["h2load", f"-c{clients}", "-m16", "-D", f"{seconds:g}"]
     return [*command, *(argument for field in fields for argument in ("-H", field)), url]
 
 
@@ -112,8 +112,8 @@ def run_h2load(server: Server, body: Body, seconds: int, *, cores: Cores | None)
 
 
 def run_h2load_list(server: Server, urls: pathlib.Path, seconds: int, *, cores: Cores | None) -> LoadResult:
-    """As above, for the URLs in a file, in order."""
-    return _h2load(server, [*h2load_command("", seconds)[:-1], "-i", str(urls)], None, seconds, cores)
+    """One client with 16 streams, for the URLs in a file, in order."""
+    return _h2load(server, [*h2load_command("", seconds, clients=1)[:-1], "-i", str(urls)], None, seconds, cores)
 
 
 def _h2load(

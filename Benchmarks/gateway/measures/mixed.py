@@ -10,7 +10,7 @@ import random
 import subprocess
 from dataclasses import dataclass
 
-from load.mixed import Request, requests, write_for_h2load, write_for_wrk
+from load.mixed import HTTP2_CLIENTS, Request, Requests, write_for_h2load, write_for_wrk
 from load.wrk import LoadResult, run_h2load_list, run_wrk
 from measures.bench import Bench, say, turned
 from report.numbers import duration, mebibytes, median, significant
@@ -32,21 +32,24 @@ SAMPLE = 300
 @dataclass(frozen=True)
 class Mixed:
     http1: LoadResult
-    http2: LoadResult
+    http2: list[LoadResult]
+    """Of each client."""
     stored: int
     """Bytes on the disk afterwards."""
 
     @property
     def rate(self) -> float:
-        return self.http1.rate + self.http2.rate
+        return self.http1.rate + self.http2_rate
+
+    @property
+    def http2_rate(self) -> float:
+        return sum(client.rate for client in self.http2)
 
 
 def measure_mixed(bench: Bench, target_ids: list[str], cachectl: pathlib.Path | None) -> tuple[list[Row], list[Table]]:
     kinds = {1: _kinds(cachectl, 1), 2: _kinds(cachectl, 2) if "G11" in target_ids else []}
-    lists = bench.directory / "mixed"
-    lists.mkdir(exist_ok=True)
-    asked = requests(1), requests(2)
-    write_for_wrk(lists / "http1", asked[0])
+    warm_up = Requests.of_run(0, bench.seconds * WARM_UP)
+    rounds = [Requests.of_run(number + 1, bench.seconds) for number in range(bench.rounds)]
     results: dict[tuple[str, int], list[Mixed]] = {}
     hits: dict[tuple[str, int], list[LoadResult]] = {}
     for workers in (1, 2):
@@ -54,12 +57,11 @@ def measure_mixed(bench: Bench, target_ids: list[str], cachectl: pathlib.Path | 
             continue
         with bench.running(kinds[workers]) as servers:
             for server in servers:
-                _verify(server, asked[0])
-                write_for_h2load(lists / server.name, asked[1], server.url("", True))
-                _run(bench, server, lists, bench.seconds * WARM_UP)
-            for number in range(bench.rounds):
+                _verify(server, warm_up.http1)
+                _run(bench, server, warm_up, bench.seconds * WARM_UP)
+            for number, asked in enumerate(rounds):
                 for server in turned(servers, number):
-                    result = _run(bench, server, lists, bench.seconds)
+                    result = _run(bench, server, asked, bench.seconds)
                     results.setdefault((server.name, workers), []).append(result)
                     say(
                         f"round {number + 1}, mixed, {server.name}, workers: {workers}: {significant(result.rate)}/s,"
@@ -82,8 +84,13 @@ def _kinds(cachectl: pathlib.Path | None, workers: int) -> list[Kind]:
     return [*ours, nginx("nginx", budget=f"{BUDGET // 1_000_000}m", workers=workers)]
 
 
-def _run(bench: Bench, server: Server, lists: pathlib.Path, seconds: int) -> Mixed:
-    with concurrent.futures.ThreadPoolExecutor() as pool:
+def _run(bench: Bench, server: Server, asked: Requests, seconds: int) -> Mixed:
+    lists = bench.directory / "mixed"
+    lists.mkdir(exist_ok=True)
+    write_for_wrk(lists / "http1", asked.http1)
+    for client, some in enumerate(asked.http2):
+        write_for_h2load(lists / f"http2-{client}", some, server.url("", True))
+    with concurrent.futures.ThreadPoolExecutor(1 + HTTP2_CLIENTS) as pool:
         first = pool.submit(
             run_wrk,
             server,
@@ -95,8 +102,14 @@ def _run(bench: Bench, server: Server, lists: pathlib.Path, seconds: int) -> Mix
             arguments=[str(lists / "http1")],
             is_checked=False,
         )
-        second = pool.submit(run_h2load_list, server, lists / server.name, seconds, cores=bench.cores)
-        http1, http2 = first.result(), second.result()
+        others = [
+            pool.submit(run_h2load_list, server, lists / f"http2-{client}", seconds, cores=bench.cores)
+            for client in range(HTTP2_CLIENTS)
+        ]
+        http1, http2 = first.result(), [other.result() for other in others]
+    for result, some in [(http1, asked.http1), *zip(http2, asked.http2)]:
+        if result.requests > len(some):
+            raise Failure(f"{server.name}: {result.requests} requests from a list of {len(some)}")
     printed = subprocess.run(["du", "-sB1", str(server.store)], capture_output=True, text=True, check=False).stdout
     return Mixed(http1, http2, int(printed.split()[0]))
 
@@ -174,7 +187,7 @@ def _table(results: dict[tuple[str, int], list[Mixed]]) -> Table:
             [
                 f"{server}, workers: {workers}",
                 significant(median(rounds, lambda result: result.http1.rate)),
-                significant(median(rounds, lambda result: result.http2.rate)),
+                significant(median(rounds, lambda result: result.http2_rate)),
                 duration(median(rounds, lambda result: result.http1.p50_us)),
                 duration(median(rounds, lambda result: result.http1.p99_us)),
                 mebibytes(median(rounds, lambda result: result.stored)),
@@ -183,8 +196,9 @@ def _table(results: dict[tuple[str, int], list[Mixed]]) -> Table:
     return Table(
         title="A load as of a site",
         text=(
-            f"{CONNECTIONS} connections of wrk over HTTP/1.1 and 8 of h2load with 16 streams each, both on one core with the"
-            " origin; a store of 200 MB. Two workers share both cores with the load. Medians."
+            f"{CONNECTIONS} connections of wrk over HTTP/1.1 and {HTTP2_CLIENTS} of h2load with 16 streams each, all on one core"
+            " with the origin; a store of 200 MB. Each run asks for other URLs than the one before, by the same"
+            " distribution. Two workers share both cores with the load. Medians."
         ),
         header=["", "HTTP/1.1 answers/s", "HTTP/2 answers/s", "p50, HTTP/1.1", "p99, HTTP/1.1", "on the disk"],
         lines=lines,
