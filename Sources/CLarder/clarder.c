@@ -21,7 +21,6 @@
 #include <linux/magic.h>
 #include <malloc.h>
 #include <sched.h>
-#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -307,44 +306,65 @@ int clarder_processors(void) {
 
 #ifdef __linux__
 
-// Only in an object that is not position-independent.
-static bool has_text_relocations(const struct dl_phdr_info *object) {
-    for (int index = 0; index < object->dlpi_phnum; index++) {
-        if (object->dlpi_phdr[index].p_type != PT_DYNAMIC) continue;
-        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[index].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++) {
-            if (entry->d_tag == DT_TEXTREL) return true;
-            if (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0) return true;
-        }
-    }
-    return false;
+struct release {
+    int pages;       // /proc/self/pagemap
+    uintptr_t size;  // of a page
+    int64_t released;
+};
+
+// Whether a page is the process's own, not the file's: the loader, a debugger or a probe wrote to it.
+static bool is_own(uint64_t entry) {
+    enum { is_present = 63, is_swapped = 62, is_of_file = 61 };
+    return (entry >> is_swapped & 1) != 0 || ((entry >> is_present & 1) != 0 && (entry >> is_of_file & 1) == 0);
 }
 
-// Segments that the file says are not writable: never those that the loader writes to and protects afterwards (RELRO).
-static int release_segments(struct dl_phdr_info *object, size_t size, void *count) {
+static void release_range(struct release *release, uintptr_t start, uintptr_t end) {
+    enum { count = 512 };
+    uint64_t entries[count];
+    while (start < end) {
+        size_t wanted = (end - start) / release->size;
+        if (wanted > count) wanted = count;
+        ssize_t bytes = pread(release->pages, entries, wanted * sizeof *entries, (off_t)(start / release->size * sizeof *entries));
+        if (bytes < (ssize_t)sizeof *entries) return;
+        const size_t known = (size_t)bytes / sizeof *entries;
+        for (size_t index = 0; index < known; index++) {
+            const size_t first = index;
+            while (index < known && !is_own(entries[index])) index++;
+            const size_t length = (index - first) * release->size;
+            if (length == 0) continue;
+            if (madvise((void *)(start + first * release->size), length, MADV_DONTNEED) == 0) release->released += (int64_t)length;
+        }
+        start += known * release->size;
+    }
+}
+
+// Segments that cannot be written to. Not those that the loader writes to and protects then (RELRO): they may change meanwhile.
+static int release_segments(struct dl_phdr_info *object, size_t size, void *context) {
     (void)size;
-    if (has_text_relocations(object)) return 0;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), virtual_object = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
+    struct release *release = context;
     for (int index = 0; index < object->dlpi_phnum; index++) {
         const ElfW(Phdr) *header = &object->dlpi_phdr[index];
         if (header->p_type != PT_LOAD || (header->p_flags & PF_W) != 0) continue;
-        uintptr_t start = object->dlpi_addr + header->p_vaddr, end = start + header->p_filesz;
-        if (virtual_object >= start && virtual_object < end) continue;
-        start -= start % page;
-        if (madvise((void *)start, end - start, MADV_DONTNEED) == 0) ++*(int *)count;
+        const uintptr_t start = object->dlpi_addr + header->p_vaddr, end = start + header->p_filesz;
+        release_range(release, start - start % release->size, end + (release->size - end % release->size) % release->size);
     }
     return 0;
 }
 
 #endif
 
-int clarder_release_startup_memory(void) {
-    int count = 0;
+int64_t clarder_release_startup_memory(void) {
+    int64_t released = 0;
 #ifdef __linux__
-    dl_iterate_phdr(release_segments, &count);
+    struct release release = {open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), (uintptr_t)sysconf(_SC_PAGESIZE), 0};
+    if (release.pages >= 0) {
+        dl_iterate_phdr(release_segments, &release);
+        close(release.pages);
+    }
+    released = release.released;
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
 #endif
-    return count;
+    return released;
 }

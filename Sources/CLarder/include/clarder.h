@@ -134,9 +134,10 @@ bool clarder_speculates(int descriptor);
 /// taskset(1) or the cpuset of a container says so. A quota of time does not count. At least 1. sched_getaffinity(2), sysconf(3).
 int clarder_processors(void);
 
-/// Takes from the memory of this process the code and constants of the program and its libraries: what is used again comes back
-/// from the page cache. Where the loader has written (relocations) it leaves them. Gives freed memory back, too. Returns how many
-/// segments it took. dl_iterate_phdr(3), madvise(2) MADV_DONTNEED, malloc_trim(3) of glibc; 0 and no effect on Darwin.
-int clarder_release_startup_memory(void);
+/// Takes from the memory of this process the code and read-only tables of the program and its libraries: what is used again comes
+/// back from the page cache. Leaves pages that differ from the file: relocations, breakpoints, probes. Gives freed memory back,
+/// too. Returns how many bytes of files it took. dl_iterate_phdr(3), proc_pid_pagemap(5), madvise(2) MADV_DONTNEED,
+/// malloc_trim(3) of glibc; 0 and no effect on Darwin.
+int64_t clarder_release_startup_memory(void);
 
 #endif

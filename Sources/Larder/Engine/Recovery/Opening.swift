@@ -88,7 +88,7 @@ enum Opening {
         for shard in try engine.files.shards() { count += try shard.names(of: .shard).count }
         if count == 0 { return }
         engine.logger(.opening).error(
-            "the index was gone: the store starts empty, without a budget. `Store.collect()`, or 'cachectl gc', removes files that nothing names",
+            "the index was gone: the store starts empty, and its budget is lost. `Store.collect()`, or 'cachectl gc', removes files that nothing names",
             metadata: ["path": "\(engine.path)", "files": "\(count)"])
     }
 
