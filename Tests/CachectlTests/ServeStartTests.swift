@@ -161,7 +161,7 @@ struct ServeStartTests {
     }
 
     @Test(arguments: [
-        (["--max-head", "1KB"], "Use 1KiB ... 16MiB."), (["--slice", "1KB"], "Use 64KiB ... 1GiB."),
+        (["--max-head", "1KB"], "Use 1KiB ... 16MiB."), (["--slice", "1KB"], "Use 64KiB ... 16MiB."),
         (["--memory", "1MB"], "Use 1MiB ... 1TiB."),
         (["--tunnel-port", "443"], "--tunnel-port needs --tunnel"), (["--purge-token", ""], "--purge-token is empty"),
         (["--fold-encoding", "br,gzip"], "'br,gzip' is not a content coding"),

@@ -144,6 +144,37 @@ struct RangeOnMissTests {
         }
     }
 
+    /// Of many slices only the last is of use to others; a 206 of unknown length may never end, and what is not shared
+    /// each client would get for itself.
+    @Test(arguments: SliceLeaver.allCases)
+    func aLoadOfSlicesEndsWithItsReader(_ leaver: SliceLeaver) async throws {
+        let (slice, length): (Int64, Int64) = (1 << 20, 8 << 20)
+        try await Fixture.run({ configuration in
+            configuration.sliceBytes = leaver == .manySlices ? slice : length
+            configuration.collapsesRequests = leaver != .notShared
+            if leaver == .noPlace { configuration.abandonedLoads = .none }
+        }) { fixture in
+            let half = HalvedBody(RangeOrigin.bytes(0..<length))
+            fixture.transport.handler = { _ throws(TransportError) in
+                TransportResponse(
+                    head: RangeOrigin.head(0..<length, of: 2 * length),
+                    body: half.body(length: leaver == .unknownLength ? nil : Int(length)))
+            }
+            var request = try HTTPCache.request(for: Fixture.url)
+            request.headerFields[.range] = leaver == .manySlices ? "bytes=10-\(length - 10)" : "bytes=10-19"
+            do {
+                let body = try await fixture.cache.fetch(request).body
+                var pieces = body.makeAsyncIterator()
+                #expect(try await pieces.next() != nil)
+            }
+            half.open()
+            await fixture.cache.drain()
+            fixture.serveRanges(of: 2 * length)
+            let (near, _) = try await fixture.getRange((length - 10)..<length)
+            #expect(near.source == .network)
+        }
+    }
+
     /// Slices are of use where they are kept.
     @Test func whatIsNotStoredIsSlicedOnce() async throws {
         try await Fixture.run({ $0.sliceBytes = 16 }) { fixture in
@@ -157,4 +188,9 @@ struct RangeOnMissTests {
             }
         }
     }
+}
+
+/// Why a load whose range was widened to slices does not continue without its reader.
+enum SliceLeaver: CaseIterable {
+    case manySlices, unknownLength, notShared, noPlace
 }

@@ -11,10 +11,14 @@ extension PlainHitLookup {
     ) -> [UInt8]? {
         guard question.conditions.range != nil, !question.isHead, length == 0, !store.isEncrypted,
             !packages.arePresent.load(ordering: .relaxed),
-            let layout = StoredRecord.Layout(metadata), layout.isPlainInParts, layout.ranges.isEmpty, layout.total >= 0
+            let layout = StoredRecord.Layout(metadata), layout.isPlainInParts, layout.ranges.isEmpty, layout.total >= 0,
+            layout.parts.count <= Self.longestList
         else { return nil }
         return Array(metadata)
     }
+
+    /// Bytes of a list of 16 parts with 64 ranges: clients can make one long, and an event loop has others to serve.
+    private static let longestList = 16 * 10 + 64 * 16
 
     /// Runs `body` on the answer if one part in progress has all of it.
     /// - Parameter record: see ``recordOfParts(_:_:_:)``.

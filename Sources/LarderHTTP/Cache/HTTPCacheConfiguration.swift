@@ -68,7 +68,8 @@ public struct HTTPCacheConfiguration: Sendable {
     public var otherProcessWait = Duration.seconds(5)
     /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()
-    /// The policy for a load whose last reader leaves. Default: it continues if at most 1 MiB or 25 % is missing.
+    /// The policy for a load whose last reader leaves. Default: it continues if at most 1 MiB or 25 % is missing, or at
+    /// most a slice (``sliceBytes``).
     public var abandonedLoads = AbandonedLoadPolicy()
     /// Fetches large representations in slices: the range of a request that the store cannot answer is widened to
     /// multiples of this many bytes, which are stored; the client gets the range that it asked for. For players and

@@ -2,9 +2,10 @@ import Locks
 
 /// The policy for loads whose last reader has left (``HTTPCacheConfiguration/abandonedLoads``). Loads continue if they
 /// are nearly done, so that the bytes already received are not wasted, or if other processes may follow them and could
-/// not continue them, because the response has no strong validator. A slice (``HTTPCacheConfiguration/sliceBytes``)
-/// continues, too: its client asked for less, and the rest is for others. The other loads are given up; the bytes that
-/// they received stay as a part if the response has a strong validator.
+/// not continue them, because the response has no strong validator. Where a range was widened to slices
+/// (``HTTPCacheConfiguration/sliceBytes``), a load is nearly done when no more than a slice is missing: its client
+/// asked for less, and the rest is for others. The other loads are given up; the bytes that they received stay as a
+/// part if the response has a strong validator.
 public struct AbandonedLoadPolicy: Sendable, Hashable {
     /// A load continues if no more than this many bytes are missing. Default: 1 MiB.
     public var restBytes: Int64
@@ -32,13 +33,16 @@ final class AbandonedLoads: Sendable {
     init(_ policy: AbandonedLoadPolicy) { self.policy = policy }
 
     /// Takes a load in, if it is nearly done or `isIndispensable`, and there is a place.
-    /// - Parameter length: nil if it is not known.
-    func takes(length: Int64?, received: Int64, isIndispensable: Bool) -> Bool {
+    /// - Parameters:
+    ///   - length: nil if it is not known.
+    ///   - usefulRest: it is nearly done, too, when no more bytes than these are missing.
+    func takes(length: Int64?, received: Int64, usefulRest: Int64, isIndispensable: Bool) -> Bool {
         var isNearlyDone = false
         if let length {
             let rest = length - received
             isNearlyDone =
-                rest <= policy.restBytes || Double(rest) * 100 <= Double(length) * Double(policy.restPercent)
+                rest <= max(policy.restBytes, usefulRest)
+                || Double(rest) * 100 <= Double(length) * Double(policy.restPercent)
         }
         guard isIndispensable || isNearlyDone else { return false }
         return count.withLock { count in

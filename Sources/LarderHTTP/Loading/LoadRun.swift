@@ -229,12 +229,14 @@ struct LoadRun: Sendable {
             await claim?.release()
             return
         }
-        let isSlice = code == 206 && forwardedRequest.isSliced
+        // Where a load is not shared, each client would have one of its own.
+        let isSlice = joinKey != nil && forwardedRequest.isSliced
         let spool = Spool(
             length: received.body.length, sink: storing?.sink,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
             abandoned: loader.abandoned,
-            isIndispensable: { isSlice || storing?.isIndispensable == true }
+            usefulRest: isSlice ? loader.context.configuration.sliceBytes ?? 0 : 0,
+            isIndispensable: { storing?.isIndispensable ?? false }
         ) { [weak load] in load?.cancel() }
         var range: Range<Int64>?
         if case .range(let wanted)? = own?.content { range = wanted }

@@ -323,9 +323,6 @@ final class Loader: Sendable {
 }
 
 extension ForwardedRequest {
-    /// Whether its range was widened to slices. Not one without an end: that may be long.
-    var isSliced: Bool {
-        guard purpose == .forward, let range = sent.headerFields[.range] else { return false }
-        return range != request.headerFields[.range] && !range.hasSuffix("-")
-    }
+    /// Whether its range was widened to slices.
+    var isSliced: Bool { purpose == .forward && sent.headerFields[.range] != request.headerFields[.range] }
 }

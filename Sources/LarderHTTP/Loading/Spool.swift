@@ -96,6 +96,8 @@ final class Spool: Sendable {
     let sink: BodySink?
     /// Decides whether it continues without readers; nil: it does not.
     private let abandoned: AbandonedLoads?
+    /// A rest of its bytes that is of use to others.
+    private let usefulRest: Int64
     /// Whether other processes may follow it, and could not continue it.
     private let isIndispensable: @Sendable () -> Bool
     private let onAbandon: @Sendable () -> Void
@@ -107,13 +109,15 @@ final class Spool: Sendable {
     ///   - onAbandon: called once when the last reader leaves before the end.
     init(
         length: Int64?, sink: BodySink?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
-        isIndispensable: @escaping @Sendable () -> Bool = { false }, onAbandon: @escaping @Sendable () -> Void
+        usefulRest: Int64 = 0, isIndispensable: @escaping @Sendable () -> Bool = { false },
+        onAbandon: @escaping @Sendable () -> Void
     ) {
         share = HeldBytes.Share(of: held)
         share.set(Self.fixedBytes)
         self.length = length
         self.sink = sink
         self.abandoned = abandoned
+        self.usefulRest = usefulRest
         self.isIndispensable = isIndispensable
         self.onAbandon = onAbandon
         state = Mutex(State(isStoring: sink != nil, isDetached: isDetached))
@@ -382,7 +386,9 @@ final class Spool: Sendable {
                 return false
             }
             if state.isStoring,
-                abandoned?.takes(length: length, received: state.received, isIndispensable: isIndispensable()) == true
+                abandoned?.takes(
+                    length: length, received: state.received, usefulRest: usefulRest,
+                    isIndispensable: isIndispensable()) == true
             {
                 state.isDetached = true
                 state.isOrphan = true

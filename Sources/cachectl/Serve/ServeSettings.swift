@@ -71,7 +71,7 @@ struct ServeSettings: ParsableArguments {
         help: ArgumentHelp(
             "Fetch ranges of large responses in slices of this size. Default: exactly as requested.",
             valueName: "size"),
-        transform: { try SizeArgument.parse($0, in: .kibibytes(64) ... .gibibytes(1)) })
+        transform: { try SizeArgument.parse($0, in: .kibibytes(64) ... .mebibytes(16)) })
     var slice: ByteCount?
 
     @Option(
