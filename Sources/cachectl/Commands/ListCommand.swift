@@ -24,6 +24,16 @@ struct ListCommand: ParsableCommand {
         case age
         /// Least recently used first: the order of displacement.
         case use
+
+        func order(_ entries: inout [Attributes], countingParts: Bool) {
+            switch self {
+            case .size:
+                let sized = entries.map { (size: $0.shownSize(countingParts: countingParts), entry: $0) }
+                entries = sized.sorted { $0.size > $1.size }.map(\.entry)
+            case .age: entries.sort { $0.stored < $1.stored }
+            case .use: entries.sort { $0.lastAccess < $1.lastAccess }
+            }
+        }
     }
 
     @OptionGroup var options: StoreOptions
@@ -46,11 +56,12 @@ struct ListCommand: ParsableCommand {
     func run() throws {
         try options.withStore(.reading) { store in
             let listed = ListedEntries(store, selecting.selection(at: store.now), isEverything: all)
-            var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store), now: store.now)
+            var printer = EntryPrinter(
+                asJSON: options.json, versions: try VersionNames(of: store), now: store.now, listsParts: all)
             if let sort {
                 var entries: [Attributes] = []
                 try listed.forEach { entries.append($0) }
-                Self.sort(&entries, by: sort)
+                sort.order(&entries, countingParts: !all)
                 for entry in entries.prefix(limit ?? .max) { try printer.print(entry) }
             } else {
                 var count = 0
@@ -68,14 +79,6 @@ struct ListCommand: ParsableCommand {
 
     /// Ends a listing early.
     private struct Enough: Error {}
-
-    private static func sort(_ entries: inout [Attributes], by order: Order) {
-        switch order {
-        case .size: entries.sort { $0.length > $1.length }
-        case .age: entries.sort { $0.stored < $1.stored }
-        case .use: entries.sort { $0.lastAccess < $1.lastAccess }
-        }
-    }
 }
 
 /// Prints entries as they come, as lines of a table or members of a JSON array.
@@ -87,15 +90,18 @@ struct EntryPrinter {
     private let versions: VersionNames
     /// The time of the store, for ages; responses have the time of their own.
     private let now: Timestamp
+    /// Whether parts of responses have lines of their own.
+    private let listsParts: Bool
     private var array = JSONArrayWriter()
     private var hasHeader = false
     // Lines are collected: a system call for each would take most of the time of a long list.
     private var lines = ""
 
-    init(asJSON: Bool, versions: VersionNames, now: Timestamp) {
+    init(asJSON: Bool, versions: VersionNames, now: Timestamp, listsParts: Bool) {
         self.asJSON = asJSON
         self.versions = versions
         self.now = now
+        self.listsParts = listsParts
     }
 
     mutating func print(_ entry: Attributes) throws {
@@ -109,8 +115,7 @@ struct EntryPrinter {
         let flags =
             (entry.isPinned ? "P" : "-") + (isExpired ? "X" : "-") + (entry.isInline ? "-" : "F")
             + (entry.storagePolicy == .session ? "S" : "-") + (response?.isComplete == false ? "I" : "-")
-        // The bytes of a response in parts are in entries of their own.
-        let size = response?.storedBytes.map { ByteCount($0) } ?? entry.length
+        let size = entry.shownSize(countingParts: !listsParts)
         let cells = [
             size.description, Render.age(now - entry.stored), Render.age(now - entry.lastAccess),
             Render.count(entry.hitCount), flags, entry.key.text, Self.notes(entry, response),

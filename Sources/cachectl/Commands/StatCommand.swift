@@ -83,7 +83,7 @@ struct StatCommand: ParsableCommand {
         if let variants {
             table.add("variants", Render.count(variants.variants.count))
             for variant in variants.variants {
-                table.add("variant \(variant.number)", "\(variant.text), \(variant.entry.length)")
+                table.add("variant \(variant.number)", "\(variant.text), \(variant.entry.shownSize())")
             }
         }
         return table.text
@@ -123,7 +123,7 @@ struct StatCommand: ParsableCommand {
             // As in `Range`: the last position is part of it.
             let ranges = (response.storedRanges ?? []).map { "\($0.lowerBound)-\($0.upperBound - 1)" }
             let left = ranges.count > 8 ? " and \(Render.count(ranges.count - 8)) more" : ""
-            table.add("stored ranges", ranges.prefix(8).joined(separator: ", ") + left)
+            if !ranges.isEmpty { table.add("stored ranges", ranges.prefix(8).joined(separator: ", ") + left) }
         }
         if !response.groups.isEmpty { table.add("groups", response.groups.joined(separator: ", ")) }
     }

@@ -118,6 +118,15 @@ struct StoredVariants {
     }
 }
 
+extension Attributes {
+    /// The size that a list shows: the bytes of a response in parts are in entries of their own.
+    /// - Parameter countingParts: false where those entries are in the list, too.
+    func shownSize(countingParts: Bool = true) -> ByteCount {
+        guard countingParts, let stored = ResponseSummary(self)?.storedBytes else { return length }
+        return ByteCount(stored)
+    }
+}
+
 extension Lifetime {
     /// From now on; nil for one that is not given so.
     fileprivate var duration: Duration? {
