@@ -1,4 +1,4 @@
-"""The requests of the mixed load, the same in every run: files for wrk and h2load."""
+"""The requests of the mixed load, the same for every server: files for wrk and h2load."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from servers.bodies import WEB_SIZES, Numbered
 
 URLS = 100_000
 EXPONENT = 0.9
-HTTP2_CLIENTS = 8
-"""Each with a list of its own: all clients of one h2load walk through the same one, and ask for what another got."""
+HTTP2_CLIENTS = 4
+"""Each a process with a list of its own: all clients of one h2load walk through the same one, and ask for what another
+got. Few, as they share a core with wrk and the origin."""
+HTTP2_STREAMS = 32
+"""Of each client."""
 HTTP1_RATE = 20_000
 """Requests in a list for each second: more than any server answers, as one that comes to the end begins again."""
-HTTP2_RATE = 5_000
+HTTP2_RATE = 10_000
 """As above, of each client."""
 
 
@@ -33,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Requests:
-    """Those of one run. Every run has others: with the same ones again, a cache that has room for those of one run gets
+    """Those of one run. Each run draws its own: with the same ones again, a cache that has room for those of one run gets
     no misses."""
 
     http1: list[Request]
@@ -42,21 +45,24 @@ class Requests:
     @staticmethod
     def of_run(number: int, seconds: int) -> Requests:
         return Requests(
-            http1=_requests(f"{number} HTTP/1.1", HTTP1_RATE * seconds),
-            http2=[_requests(f"{number} HTTP/2 {client}", HTTP2_RATE * seconds) for client in range(HTTP2_CLIENTS)],
+            http1=_requests(f"{number} HTTP/1.1", HTTP1_RATE * seconds, has_fields=True),
+            http2=[
+                _requests(f"{number} HTTP/2 {client}", HTTP2_RATE * seconds, has_fields=False)
+                for client in range(HTTP2_CLIENTS)
+            ],
         )
 
 
-def _requests(seed: str, count: int) -> list[Request]:
-    """Zipf over the URLs. A tenth of them may be stored for a second only; a tenth of the requests has a condition, a
-    tenth a range: HTTP/1.1 is one half of the load, and the other half has none."""
+def _requests(seed: str, count: int, has_fields: bool) -> list[Request]:
+    """Zipf over the URLs. A tenth of them may be stored for a second only; with fields a tenth of the requests has a
+    condition, a tenth a range."""
     chance = random.Random(seed)
     weights = _weights()
     result = []
     for _ in range(count):
         body = _body(min(URLS - 1, bisect.bisect(weights, chance.random() * weights[-1])))
         field = None
-        draw = chance.random()
+        draw = chance.random() if has_fields else 1
         if draw < 0.1:
             field = f"If-None-Match: {body.tag}"
         elif draw < 0.2:

@@ -62,8 +62,10 @@ def wrk_command(
     return [*command, url, *(["--", *arguments] if arguments else [])]
 
 
-def h2load_command(url: str, seconds: float, fields: Sequence[str] = (), clients: int = 8) -> list[str]:
-    command = ["h2load", f"-c{clients}", "-m16", "-D", f"{seconds:g}"]
+def h2load_command(
+    url: str, seconds: float, fields: Sequence[str] = (), clients: int = 8, streams: int = 16
+) -> list[str]:
+    command = ["h2load", f"-c{clients}", f"-m{streams}", "-D", f"{seconds:g}"]
     return [*command, *(argument for field in fields for argument in ("-H", field)), url]
 
 
@@ -111,9 +113,12 @@ def run_h2load(server: Server, body: Body, seconds: int, *, cores: Cores | None)
     return _h2load(server, h2load_command(server.url(body.path, True), seconds, body.fields), body, seconds, cores)
 
 
-def run_h2load_list(server: Server, urls: pathlib.Path, seconds: int, *, cores: Cores | None) -> LoadResult:
-    """One client with 16 streams, for the URLs in a file, in order."""
-    return _h2load(server, [*h2load_command("", seconds, clients=1)[:-1], "-i", str(urls)], None, seconds, cores)
+def run_h2load_list(
+    server: Server, urls: pathlib.Path, streams: int, seconds: int, *, cores: Cores | None
+) -> LoadResult:
+    """One client, for the URLs in a file, in order."""
+    command = h2load_command("", seconds, clients=1, streams=streams)[:-1]
+    return _h2load(server, [*command, "-i", str(urls)], None, seconds, cores)
 
 
 def _h2load(
@@ -141,7 +146,8 @@ def _h2load(
 
 
 def _run(server: Server, command: list[str], seconds: float, cores: Cores | None) -> tuple[str, dict[str, float]]:
-    """What it printed, and times of the processor and the clock."""
+    """What it printed, and times of the processor and the clock. Those of the processor are wrong where other runs
+    end meanwhile, as in the mixed load."""
     command = pinned(command, cores.load if cores else None)
     cpu_before, load_before, start = cpu_seconds(server.process.pid), _ended_children_cpu_seconds(), time.monotonic()
     done = subprocess.run(
