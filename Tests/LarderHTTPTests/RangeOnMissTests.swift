@@ -1,6 +1,7 @@
 import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
+import Locks
 import TestSupport
 import Testing
 
@@ -154,11 +155,19 @@ struct RangeOnMissTests {
             configuration.collapsesRequests = leaver != .notShared
             if leaver == .noPlace { configuration.abandonedLoads = .none }
         }) { fixture in
-            let half = HalvedBody(RangeOrigin.bytes(0..<length))
+            // In pieces, of which half come before the client has left.
+            let (bytes, piece, gate, sent) = (RangeOrigin.bytes(0..<length), 64 << 10, Latch(), Mutex(0))
             fixture.transport.handler = { _ throws(TransportError) in
                 TransportResponse(
                     head: RangeOrigin.head(0..<length, of: 2 * length),
-                    body: half.body(length: leaver == .unknownLength ? nil : Int(length)))
+                    body: TransportBody(length: leaver == .unknownLength ? nil : length) {
+                        let start = sent.withLock { sent in
+                            defer { sent += piece }
+                            return sent
+                        }
+                        if start >= bytes.count / 2 { await gate.wait() }
+                        return start < bytes.count ? Array(bytes[start..<(start + piece)]) : nil
+                    })
             }
             var request = try HTTPCache.request(for: Fixture.url)
             request.headerFields[.range] = leaver == .manySlices ? "bytes=10-\(length - 10)" : "bytes=10-19"
@@ -167,7 +176,7 @@ struct RangeOnMissTests {
                 var pieces = body.makeAsyncIterator()
                 #expect(try await pieces.next() != nil)
             }
-            half.open()
+            gate.open()
             await fixture.cache.drain()
             fixture.serveRanges(of: 2 * length)
             let (near, _) = try await fixture.getRange((length - 10)..<length)

@@ -98,8 +98,8 @@ final class HalvedBody: Sendable {
     func open() { latch.open() }
 
     /// The body, for one reader.
-    func body(length: Int?) -> TransportBody {
-        TransportBody(length: length.map { Int64($0) }) { [self] () throws(TransportError) in
+    func body(length: Int) -> TransportBody {
+        TransportBody(length: Int64(length)) { [self] () throws(TransportError) in
             next.increment()
             if next.value == 2 { await latch.wait() }
             return try pieces.next()

@@ -1,5 +1,4 @@
 import CachectlCore
-import Foundation
 import NIOCore
 import NIOPosix
 import SystemPackage

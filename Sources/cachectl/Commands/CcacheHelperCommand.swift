@@ -1,7 +1,12 @@
 import ArgumentParser
 import CachectlCore
-import Foundation
 import Larder
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// `ccache-helper`: a store as the remote storage of ccache on this machine.
 struct CcacheHelperCommand: ParsableCommand {
