@@ -20,7 +20,7 @@ struct StartupMemoryTests {
 }
 
 /// Called by tables of functions, which the loader fills.
-private protocol Shape { var name: String { get } }
+private protocol Shape: Sendable { var name: String { get } }
 
 private struct Circle: Shape { var name: String { "circle" } }
 
