@@ -48,7 +48,8 @@ public struct NewResponse: Sendable, Hashable {
     ///   - receivedBytes: the number of bytes of content received.
     ///   - isComplete: true if the message was complete (RFC 9112 section 8): false for a connection that closed early.
     /// - Returns: nil if the received bytes are not to be kept: a cut-off response without a strong validator, or one
-    ///   that is not a 200 (RFC 9111 section 3.3), or more bytes than `Content-Range` says.
+    ///   that is not a 200 (RFC 9111 section 3.3), or a complete one with more bytes than `Content-Range` says, or with
+    ///   more than one byte less.
     public func finished(receivedBytes: Int64, isComplete: Bool) -> StoredResponse? {
         var result = StoredResponse(
             head: head, method: method, selecting: selecting, requestTime: requestTime, responseTime: responseTime,
@@ -64,9 +65,11 @@ public struct NewResponse: Sendable, Hashable {
             guard let range = content.range, receivedBytes > 0, receivedBytes <= Int64(range.count) else { return nil }
             var total = content.completeLength
             if isComplete && receivedBytes < Int64(range.count) {
-                // The message ended properly before Content-Range says it should. The framing is what other
-                // recipients go by as well, so the bytes count from the first position; a part that claimed to reach
-                // the end still does.
+                // The message ended properly one byte before Content-Range says it should: an origin that took the
+                // position after the last byte for that of the last one. The framing is what other recipients go by as
+                // well, so the bytes count from the first position; a part that claimed to reach the end still does.
+                // Where more is missing it is not known what the bytes are.
+                guard receivedBytes == Int64(range.count) - 1 else { return nil }
                 if total == range.upperBound { total = range.lowerBound + receivedBytes }
                 result.policy.flags.insert(.neverCombined)
                 guard existing.ranges.isEmpty else { return nil }

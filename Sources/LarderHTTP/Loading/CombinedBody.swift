@@ -4,7 +4,7 @@ import Locks
 final class CombinedBody: Sendable {
     enum Step: Sendable {
         case stored([ResponseBody.Segment])
-        case arriving(SpoolReader)
+        case arriving(ExactBody)
         /// Fetched when its turn has come.
         case missing(@Sendable () async throws -> ResponseBody)
     }
@@ -34,7 +34,7 @@ final class CombinedBody: Sendable {
     private func next(of step: Step) async throws -> [UInt8]? {
         var iterator: ResponseBody.Iterator
         switch step {
-        case .arriving(let reader): return try await reader.next()
+        case .arriving(let body): return try await body.next()
         case .stored(let segments): iterator = iterating ?? ResponseBody(segments).makeAsyncIterator()
         case .missing(let fetch):
             if let iterating {

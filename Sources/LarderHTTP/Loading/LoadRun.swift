@@ -318,14 +318,14 @@ struct LoadRun: Sendable {
         _ found: [ResponseStore.Found],
         _ forwardedRequest: ForwardedRequest
     ) -> ResponseBody {
-        guard case .combined(let combination) = decision.answer else {
-            return ResponseBody(length: received.body.length, holder: reader.spool) { try await reader.next() }
-        }
+        let arriving = ResponseBody(length: received.body.length, holder: reader.spool) { try await reader.next() }
+        guard case .combined(let combination) = decision.answer else { return arriving }
         let loader = loader
         let pending = pending
         let entry = found[combination.index]
         var steps = combination.stored.ranges.map { ($0, CombinedBody.Step.stored(entry.segments($0))) }
-        steps.append((combination.received, .arriving(reader)))
+        let exact = ExactBody(arriving, count: combination.received.count, url: url)
+        steps.append((combination.received, .arriving(exact)))
         for gap in combination.missing {
             steps.append(
                 (

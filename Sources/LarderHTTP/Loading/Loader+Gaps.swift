@@ -51,7 +51,8 @@ extension Loader {
         case .load(let pending): response = try await load(pending, body: nil, onInformational: nil)
         }
         let fields = response.head.headerFields
-        guard response.head.status == .partialContent, fields[.contentRange].map(isExpected) ?? false,
+        guard response.head.status == .partialContent, let field = fields[.contentRange], isExpected(field),
+            let range = ContentRange(Array(field.utf8))?.range,
             fields[.eTag] == head.headerFields[.eTag],
             fields[.eTag] != nil || fields[.lastModified] == nil
                 || fields[.lastModified] == head.headerFields[.lastModified]
@@ -59,6 +60,7 @@ extension Loader {
             throw FetchError(
                 .origin, url: url, "\(url) changed while the parts that the cache lacks were fetched: ask again")
         }
-        return response.body
+        let exact = ExactBody(response.body, count: range.count, url: url)
+        return ResponseBody(length: Int64(range.count)) { try await exact.next() }
     }
 }
