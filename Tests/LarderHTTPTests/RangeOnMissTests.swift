@@ -1,7 +1,6 @@
 import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
-import Locks
 import TestSupport
 import Testing
 
@@ -126,6 +125,19 @@ struct RangeOnMissTests {
         }
     }
 
+    @Test func aRangeWithoutAnEndIsCutOutOfAnUnknownLength() async throws {
+        try await Fixture.run({ $0.sliceBytes = 16 }) { fixture in
+            fixture.transport.handler = { _ throws(TransportError) in
+                var head = RangeOrigin.head(16..<100, of: 100)
+                head.headerFields[.contentRange] = "bytes 16-99/*"
+                return TransportResponse(head: head, body: Pieces([RangeOrigin.bytes(16..<100)]).body(length: 84))
+            }
+            let (response, _) = try await fixture.get(fields: [.range: "bytes=20-"])
+            #expect(response.head.headerFields[.contentRange] == "bytes 20-99/*")
+            #expect(response.body.length == 80)
+        }
+    }
+
     /// The client has what it wants long before.
     @Test func aSliceComesToItsEndWithoutAReader() async throws {
         let slice: Int64 = 8 << 20
@@ -156,17 +168,17 @@ struct RangeOnMissTests {
             if leaver == .noPlace { configuration.abandonedLoads = .none }
         }) { fixture in
             // In pieces, of which half come before the client has left.
-            let (bytes, piece, gate, sent) = (RangeOrigin.bytes(0..<length), 64 << 10, Latch(), Mutex(0))
+            let step: Int64 = 64 << 10
+            let pieces = Pieces((0..<(length / step)).map { RangeOrigin.bytes(($0 * step)..<($0 * step + step)) })
+            let (gate, sent) = (Latch(), Counter())
             fixture.transport.handler = { _ throws(TransportError) in
                 TransportResponse(
                     head: RangeOrigin.head(0..<length, of: 2 * length),
                     body: TransportBody(length: leaver == .unknownLength ? nil : length) {
-                        let start = sent.withLock { sent in
-                            defer { sent += piece }
-                            return sent
-                        }
-                        if start >= bytes.count / 2 { await gate.wait() }
-                        return start < bytes.count ? Array(bytes[start..<(start + piece)]) : nil
+                        () throws(TransportError) in
+                        sent.increment()
+                        if sent.value > length / step / 2 { await gate.wait() }
+                        return try pieces.next()
                     })
             }
             var request = try HTTPCache.request(for: Fixture.url)

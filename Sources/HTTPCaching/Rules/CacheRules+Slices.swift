@@ -38,13 +38,11 @@ extension CacheRules {
         var served = ServedResponse(
             index: 0, head: response, content: .none, ageMilliseconds: 0, lifetimeMilliseconds: 0, stale: nil,
             background: nil)
-        var wanted = field.explicitRange
-        if let total = content.completeLength {
-            wanted = field.resolved(length: total).first
-            if wanted == nil {
-                Self.makeUnsatisfiable(&served, total)
-                return served
-            }
+        // Where the complete length is not known, a range without an end goes as far as what came.
+        let wanted = field.resolved(length: content.completeLength ?? received.upperBound).first
+        if wanted == nil, let total = content.completeLength {
+            Self.makeUnsatisfiable(&served, total)
+            return served
         }
         guard let wanted, received.contains(wanted.lowerBound) else { return nil }
         let range = wanted.clamped(to: received)
