@@ -1,7 +1,8 @@
 import Locks
 
-/// A body whose place is between others, so that its length has to be exact. The message of a 206 may have fewer or more
-/// bytes than its `Content-Range` says, and may end properly where its connection broke off (RFC 9112 section 6.3).
+/// A body whose place is between others, so that its length has to be exact. The message of a 206 may have fewer or
+/// more bytes than its `Content-Range` says, and may end properly where its connection broke off (RFC 9112 section
+/// 6.3).
 final class ExactBody: Sendable {
     private struct State {
         var iterator: ResponseBody.Iterator
