@@ -140,8 +140,11 @@ struct RangeOnMissTests {
 
     /// The client has what it wants long before.
     @Test func aSliceComesToItsEndWithoutAReader() async throws {
-        let slice: Int64 = 8 << 20
-        try await Fixture.run({ $0.sliceBytes = slice }) { fixture in
+        let slice: Int64 = 512 << 10
+        try await Fixture.run({ configuration in
+            configuration.sliceBytes = slice
+            configuration.abandonedLoads.restBytes = 0
+        }) { fixture in
             let half = HalvedBody(RangeOrigin.bytes(0..<slice))
             fixture.transport.handler = { _ throws(TransportError) in
                 TransportResponse(head: RangeOrigin.head(0..<slice, of: 2 * slice), body: half.body(length: Int(slice)))
@@ -161,14 +164,15 @@ struct RangeOnMissTests {
     /// each client would get for itself.
     @Test(arguments: SliceLeaver.allCases)
     func aLoadOfSlicesEndsWithItsReader(_ leaver: SliceLeaver) async throws {
-        let (slice, length): (Int64, Int64) = (1 << 20, 8 << 20)
+        let (slice, length): (Int64, Int64) = (64 << 10, 512 << 10)
         try await Fixture.run({ configuration in
             configuration.sliceBytes = leaver == .manySlices ? slice : length
             configuration.collapsesRequests = leaver != .notShared
+            configuration.abandonedLoads.restBytes = 0
             if leaver == .noPlace { configuration.abandonedLoads = .none }
         }) { fixture in
             // In pieces, of which half come before the client has left.
-            let step: Int64 = 64 << 10
+            let step: Int64 = 4 << 10
             let pieces = Pieces((0..<(length / step)).map { RangeOrigin.bytes(($0 * step)..<($0 * step + step)) })
             let (gate, sent) = (Latch(), Counter())
             fixture.transport.handler = { _ throws(TransportError) in
