@@ -83,6 +83,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
         var bytes = unwrapInboundIn(data)
+        worker.counters.bytesIn += UInt64(bytes.readableBytes)
         reader.keep(&bytes)
         output.isCorked = true
         do throws(HTTP2Fault) {

@@ -249,7 +249,6 @@ final class HTTP2Stream {
     private func take(_ bytes: ByteBuffer) {
         guard bytes.readableBytes > 0 else { return }
         decide(hasContent: true)
-        worker.counters.bytesIn += UInt64(bytes.readableBytes)
         content.count(bytes.readableBytes)
         guard content.received <= worker.core.configuration.limits.bodyBytes else {
             return refuse(413, "The content of the request is over the limit.")

@@ -202,16 +202,28 @@ struct HTTP2ContentTests {
     @Test func contentMayComeSlowlyInPiecesOfFrames() async throws {
         try await withOrigin { origin, setting, client in
             try await client.send(RawHTTP2Client.request(1, "POST", "/", end: false))
+            await setting.settles()
+            let before = await setting.gateway.readCounters().bytesIn
             let frames = (0..<10).flatMap { RawHTTP2Client.data(1, String(repeating: "x", count: 5_000), end: $0 == 9) }
             for start in stride(from: 0, to: frames.count, by: 4_000) {
                 let end = min(start + 4_000, frames.count)
                 try await client.send(Array(frames[start..<end]))
-                // Of 5,000 bytes of content in each frame, behind a head of 9.
-                let count = end / 5_009 * 5_000 + max(0, end % 5_009 - 9)
-                try await waitWhile { await setting.gateway.readCounters().bytesIn < count }
+                try await waitWhile { await setting.gateway.readCounters().bytesIn < before + UInt64(end) }
                 await setting.pass(seconds: 8)
             }
             try await #expect(client.content(1)?.count == 50_005)
+        }
+    }
+
+    /// Not only content.
+    @Test func allBytesFromAClientCount() async throws {
+        try await withOrigin { origin, setting, client in
+            await setting.settles()
+            let before = await setting.gateway.readCounters().bytesIn
+            let request = RawHTTP2Client.request(1, "GET", "/", end: true)
+            try await client.send(request)
+            try await #expect(client.answer(1)?.status == 200)
+            await #expect(setting.gateway.readCounters().bytesIn >= before + UInt64(request.count))
         }
     }
 
