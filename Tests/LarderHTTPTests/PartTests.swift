@@ -192,7 +192,16 @@ struct PartTests {
         let room = try #require(ResponseStore.makingRoom(for: large, among: many))
         #expect(room.dropped == [many[0]] && room.kept.count == StoredPart.limit - 1)
         let small = StoredPart(ranges: ByteRanges([1_000_000..<1_000_001]))
-        #expect(ResponseStore.makingRoom(for: small, among: many) == nil)
+        // The second has two bytes.
+        #expect(ResponseStore.makingRoom(for: small, among: Array(many.dropFirst() + [large])) == nil)
+    }
+
+    /// Slices: a file that has too many of them keeps those that came last.
+    @Test func ofPartsOfTheSameSizeTheFirstGivesWay() throws {
+        let many = (0..<Int64(StoredPart.limit)).map { StoredPart(ranges: ByteRanges([$0 * 100..<$0 * 100 + 50])) }
+        let new = StoredPart(ranges: ByteRanges([1_000_000..<1_000_050]))
+        let room = try #require(ResponseStore.makingRoom(for: new, among: many))
+        #expect(room.dropped == [many[0]] && room.kept == Array(many.dropFirst()))
     }
 
     @Test func partsAreFreshenedTogetherAndGoTogether() async throws {

@@ -86,8 +86,8 @@ extension ResponseStore {
         return room(found.map(\.part))
     }
 
-    /// The parts that stay when one is added, and those that give way to it: the smallest, as long as they are smaller.
-    /// Nil when there is no place.
+    /// The parts that stay when one is added, and those that give way to it: the smallest, as long as they are not
+    /// larger, and of those the ones that were written first. Nil when there is no place.
     static func makingRoom(
         for part: StoredPart, among parts: [StoredPart]
     ) -> (kept: [StoredPart], dropped: [StoredPart])? {
@@ -96,7 +96,7 @@ extension ResponseStore {
         var rangeCount = parts.reduce(part.ranges.ranges.count) { $0 + $1.ranges.ranges.count }
         while kept.count >= StoredPart.limit || rangeCount > StoredPart.rangeLimit {
             guard let index = kept.indices.min(by: { kept[$0].ranges.count < kept[$1].ranges.count }),
-                kept[index].ranges.count < part.ranges.count
+                kept[index].ranges.count <= part.ranges.count
             else { return nil }
             rangeCount -= kept[index].ranges.ranges.count
             dropped.append(kept.remove(at: index))
