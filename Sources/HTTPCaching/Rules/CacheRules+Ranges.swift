@@ -57,11 +57,13 @@ extension CacheRules {
     /// - Parameters:
     ///   - left: one part.
     ///   - right: the other.
-    /// - Returns: true only if both have the same strong validator, and lengths that do not contradict each other.
+    /// - Returns: true only if both have the same strong validator and content coding, and lengths that do not
+    ///   contradict each other.
     public func areCombinable(_ left: StoredResponse, _ right: StoredResponse) -> Bool {
         guard left.method == right.method, left.policy.hasStrongValidator, right.policy.hasStrongValidator,
             !left.policy.flags.contains(.neverCombined), !right.policy.flags.contains(.neverCombined),
-            left.body.total == nil || right.body.total == nil || left.body.total == right.body.total
+            left.body.total == nil || right.body.total == nil || left.body.total == right.body.total,
+            left.head.headerFields[.contentEncoding] == right.head.headerFields[.contentEncoding]
         else { return false }
         switch (left.entityTag, right.entityTag) {
         case (let tag?, let other?): return tag.matchesStrongly(other)

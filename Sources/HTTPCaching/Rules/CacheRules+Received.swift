@@ -58,6 +58,11 @@ extension CacheRules {
                 response, forwardedRequest: forwardedRequest, stored: stored, requestTime: requestTime,
                 responseTime: responseTime)
         }
+        if status == 206, isSliced(forwardedRequest), !answers(response, forwardedRequest, now: responseTime) {
+            decision.obstacle = .partNotUnderstood
+            decision.answer = .fetch(unconditional(forwardedRequest))
+            return decision
+        }
         if let selected, status == 206, stored[selected].body.isComplete,
             hasSameStrongValidator(stored[selected], response, responseTime: responseTime)
         {
@@ -197,6 +202,20 @@ extension CacheRules {
         return decision
     }
 
+    /// Whether the range was widened to slices.
+    private func isSliced(_ forwardedRequest: ForwardedRequest) -> Bool {
+        forwardedRequest.purpose == .forward
+            && forwardedRequest.sent.headerFields[.range] != forwardedRequest.request.headerFields[.range]
+    }
+
+    /// Whether what the client asked for can be cut out of slices: a server may send less than it was asked for (RFC
+    /// 9110 section 15.3.7), and of a part that has another length than it says nothing can.
+    private func answers(_ slices: HTTPResponse, _ forwardedRequest: ForwardedRequest, now: Instant) -> Bool {
+        let content = slices.headerFields.single(.contentRange).flatMap { ContentRange($0) }
+        guard let content, Self.hasPlausibleLength(slices, content) else { return false }
+        return serve(slices: slices, to: forwardedRequest.request, now: now) != nil
+    }
+
     /// The client's request again, without what the cache added.
     private func unconditional(_ forwardedRequest: ForwardedRequest) -> ForwardedRequest {
         ForwardedRequest(
@@ -275,6 +294,7 @@ extension CacheRules {
             guard let new = decision.store, new.combines == selected,
                 case .part(let content, let existing) = new.expected,
                 let received = content.range, let total = content.completeLength,
+                Self.declaredLength(of: response).map({ $0 == Int64(received.count) }) ?? true,
                 case let gaps = existing.gaps(in: 0..<total), gaps.first == received
             else {
                 // Not combinable: another representation, no strong validator, or other bytes than asked for.

@@ -191,16 +191,14 @@ extension CacheRules {
             replaces: stored.indices.filter { stored[$0].method == method && stored[$0].selecting == selecting },
             combines: nil,
             groups: response.headerFields.combined(.cacheGroups).flatMap { StringList.parse($0) } ?? [],
-            expected: .whole(
-                length: response.headerFields.single(.contentLength).flatMap {
-                    FieldBytes.number($0, ceiling: .max / 16)
-                }),
+            expected: .whole(length: Self.declaredLength(of: response)),
             keepsIncomplete: options.storesPartialResponses && response.status.code == 200 && method == .get
                 && policy.hasStrongValidator)
         guard response.status.code == 206 else { return .success(new) }
         // Section 3.3: a part is stored as an incomplete 200.
         guard options.storesPartialResponses, method == .get, let value = response.headerFields.single(.contentRange),
-            let content = ContentRange(value), content.range != nil
+            let content = ContentRange(value), content.range != nil, Self.hasPlausibleLength(response, content),
+            !Self.hasSeveralParts(response)
         else { return .failure(StoringRefusal(obstacle: .partNotUnderstood)) }
         new.head.status = .ok
         new.head.headerFields.remove(.contentRange)
@@ -278,9 +276,29 @@ extension CacheRules {
     {
         guard case .partial(_, let total) = stored.body, stored.policy.hasStrongValidator,
             !stored.policy.flags.contains(.neverCombined), !nominatesMore(response, than: stored),
-            total == nil || content.completeLength == nil || total == content.completeLength
+            total == nil || content.completeLength == nil || total == content.completeLength,
+            // A 206 may leave it out (RFC 9110 section 15.3.7).
+            !response.headerFields.contains(.contentEncoding)
+                || response.headerFields[.contentEncoding] == stored.head.headerFields[.contentEncoding]
         else { return false }
         return hasSameStrongValidator(stored, response, responseTime: responseTime)
+    }
+
+    /// False for a part whose message says that it has another length than its `Content-Range`, so that it is not known
+    /// which bytes they are. One byte less is what ``NewResponse/finished(receivedBytes:isComplete:)`` can tell.
+    static func hasPlausibleLength(_ part: HTTPResponse, _ content: ContentRange) -> Bool {
+        guard let range = content.range, let length = declaredLength(of: part) else { return true }
+        return length == Int64(range.count) || length == Int64(range.count) - 1
+    }
+
+    /// The value of `Content-Length`; nil without a valid one.
+    static func declaredLength(of response: HTTPResponse) -> Int64? {
+        response.headerFields.single(.contentLength).flatMap { FieldBytes.number($0, ceiling: .max / 16) }
+    }
+
+    /// Section 15.3.7.2 of RFC 9110: then `Content-Range` belongs to each part, not to the message.
+    private static func hasSeveralParts(_ response: HTTPResponse) -> Bool {
+        response.headerFields[.contentType]?.lowercased().hasPrefix("multipart/byteranges") ?? false
     }
 
     func hasSameStrongValidator(_ stored: StoredResponse, _ response: HTTPResponse, responseTime: Instant) -> Bool {

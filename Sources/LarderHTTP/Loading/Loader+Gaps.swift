@@ -60,6 +60,9 @@ extension Loader {
             throw FetchError(
                 .origin, url: url, "\(url) changed while the parts that the cache lacks were fetched: ask again")
         }
+        if let length = response.body.length, length != Int64(range.count) {
+            throw FetchError(.origin, url: url, "the origin sent another length than its Content-Range says")
+        }
         let exact = ExactBody(response.body, count: range.count, url: url)
         return ResponseBody(length: Int64(range.count)) { try await exact.next() }
     }

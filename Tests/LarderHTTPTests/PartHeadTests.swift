@@ -1,0 +1,92 @@
+import HTTPTestSupport
+import HTTPTypes
+import TestSupport
+import Testing
+
+@testable import LarderHTTP
+
+/// Parts whose heads show that they are of no use for what was asked, or contradict themselves.
+struct PartHeadTests {
+    private static let total: Int64 = 100
+
+    /// A server may send less than it was asked for (RFC 9110 section 15.3.7).
+    @Test func aSliceThatEndsTooEarlyIsFollowedByTheRangeItself() async throws {
+        try await Fixture.run({ $0.sliceBytes = 16 }) { fixture in
+            fixture.transport.handler = { request throws(TransportError) in
+                let asked = RangeOrigin.range(of: request, length: Self.total) ?? 0..<Self.total
+                let range = asked.lowerBound..<min(asked.lowerBound + 4, asked.upperBound)
+                return Self.part(range)
+            }
+            let (response, bytes) = try await fixture.getRange(22..<25)
+            #expect(response.head.status == .partialContent && bytes == RangeOrigin.bytes(22..<25))
+            let sent = fixture.transport.takeSent().map { $0.head.headerFields[.range] }
+            #expect(sent == ["bytes=16-31", "bytes=22-24"])
+            await fixture.cache.drain()
+            let (second, _) = try await fixture.getRange(22..<25)
+            #expect(second.source == .hit)
+        }
+    }
+
+    /// Of such a part the cache cuts nothing: it passes on what came for the client's own range.
+    @Test func nothingIsCutOutOfAPartOfAnotherLength() async throws {
+        try await Fixture.run({ $0.sliceBytes = 16 }) { fixture in
+            fixture.transport.handler = { request throws(TransportError) in
+                let range = RangeOrigin.range(of: request, length: Self.total) ?? 0..<Self.total
+                return Self.part(range, bytes: RangeOrigin.bytes(0..<40))
+            }
+            let (response, bytes) = try await fixture.getRange(20..<24)
+            #expect(response.head.headerFields[.contentLength] == "40" && bytes == RangeOrigin.bytes(0..<40))
+            let sent = fixture.transport.takeSent().map { $0.head.headerFields[.range] }
+            #expect(sent == ["bytes=16-31", "bytes=20-23"])
+            await fixture.cache.drain()
+            try await #expect(fixture.store.figures().entryCount == 0)
+        }
+    }
+
+    /// Which bytes came is not known: also where so few came that `Content-Range` has room for them.
+    @Test func aPartOfAnotherLengthThatIsCutOffIsNotStored() async throws {
+        try await Fixture.run { fixture in
+            fixture.transport.handler = { _ throws(TransportError) in
+                var head = RangeOrigin.head(30..<60, of: Self.total)
+                head.headerFields[.contentLength] = "100"
+                return TransportResponse(
+                    head: head, body: Pieces([RangeOrigin.bytes(0..<10)], isComplete: false).body(length: 100))
+            }
+            _ = try? await fixture.getRange(30..<60)
+            await fixture.cache.drain()
+            try await #expect(fixture.store.figures().entryCount == 0)
+        }
+    }
+
+    /// Two codings are two representations, whatever the entity tag says. A message of several parts is not one part.
+    @Test(arguments: [(HTTPField.Name.contentEncoding, "gzip"), (.contentType, "multipart/byteranges; boundary=a")])
+    func aPartOfAnotherFormIsNotJoined(_ name: HTTPField.Name, _ value: String) async throws {
+        try await Fixture.run { fixture in
+            fixture.serveRanges(of: Self.total)
+            _ = try await fixture.getRange(40..<60)
+            fixture.transport.handler = { request throws(TransportError) in
+                guard let range = RangeOrigin.range(of: request, length: Self.total) else {
+                    var head = RangeOrigin.head(0..<Self.total, of: Self.total)
+                    head.status = .ok
+                    head.headerFields[.contentRange] = nil
+                    return .answer(head, RangeOrigin.bytes(0..<Self.total))
+                }
+                return Self.part(range, bytes: [UInt8](repeating: 0, count: range.count), [name: value])
+            }
+            let (response, bytes) = try await fixture.getRange()
+            #expect(response.head.headerFields[.contentEncoding] == nil && bytes == RangeOrigin.bytes(0..<Self.total))
+            await fixture.cache.drain()
+            try await #expect(fixture.getRange(0..<10).1 == RangeOrigin.bytes(0..<10))
+        }
+    }
+
+    private static func part(
+        _ range: Range<Int64>, bytes: [UInt8]? = nil, _ fields: HTTPFields = [:]
+    ) -> TransportResponse {
+        let bytes = bytes ?? RangeOrigin.bytes(range)
+        var head = RangeOrigin.head(range, of: total)
+        head.headerFields.append(contentsOf: fields)
+        head.headerFields[.contentLength] = "\(bytes.count)"
+        return TransportResponse(head: head, body: Pieces([bytes]).body(length: Int64(bytes.count)))
+    }
+}
