@@ -68,6 +68,12 @@ struct Cachectl: ParsableCommand {
         return Int(clamping: limit.rlim_cur)
     }
 
+    /// Swift's runtime reads the arguments from /proc on Linux. Without them every command would be none, and succeed.
+    private static func requireArguments() throws {
+        guard CommandLine.argc < 1 else { return }
+        throw CommandError(.inputOutput, "the arguments cannot be read: /proc/self/cmdline is missing or empty")
+    }
+
     /// Refuses arguments that are not UTF-8: `CommandLine.arguments` replaces what is not, so that different keys would
     /// become one.
     private static func requireText() throws {
@@ -112,6 +118,7 @@ struct Cachectl: ParsableCommand {
         }
         var name: String?
         do {
+            try requireArguments()
             try requireText()
             try CommandLineHints.check(arguments)
             var command = try parseAsRoot(arguments)
