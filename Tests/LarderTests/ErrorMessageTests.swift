@@ -39,11 +39,11 @@ import Testing
             ) { try store.put([1], for: "k", PutOptions(metadata: [UInt8](repeating: 0, count: 1_048_577))) }
             try expect(
                 path,
-                "tooLarge: the body of k has 900 KB (900000 bytes) or more; the largest entry allowed is 819.2 KB (819200 bytes): raise `Budget.largestEntry` (`Store.setBudget(_:)`)"
+                "tooLarge: the body of k has 900 KB (900000 bytes) or more; the largest entry allowed is 819.2 KB (819200 bytes): raise `Budget.largestEntry` (`Store.setBudget(_:)`, `cachectl budget --largest-entry`)"
             ) { try store.put(body(900_000), for: "k") }
             try expect(
                 path,
-                "tooLarge: the body of k has 800 KB (800000 bytes) or more and does not fit the byte budget of 1 MB (1048576 bytes): raise the budget (`Store.setBudget(_:)`) or store it elsewhere"
+                "tooLarge: the body of k has 800 KB (800000 bytes) or more and does not fit the byte budget of 1 MB (1048576 bytes): raise the budget (`Store.setBudget(_:)`, `cachectl budget`) or store it elsewhere"
             ) { try store.put(body(800_000), for: "k") }
             try expect(
                 path,
@@ -142,7 +142,7 @@ import Testing
             #expect(
                 store.engine.context.noRoom().description
                     == "noSpace: no room in \(store.path): what is left is pinned, leased or being written: raise the budget or "
-                    + "lower its free-disk floor (`Store.setBudget(_:)`), or unpin entries")
+                    + "lower its free-disk floor (`Store.setBudget(_:)`, `cachectl budget`), or unpin entries")
         }
     }
 

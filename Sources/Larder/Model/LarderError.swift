@@ -86,9 +86,11 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
                 "close the store in every process, then call `Store.rebuildIndex(at:)`, which keeps the entries that can "
                     + "still be read"
             case .makeRoom:
-                "raise the budget or lower its free-disk floor (`Store.setBudget(_:)`), or unpin entries"
-            case .raiseBudget: "raise the budget (`Store.setBudget(_:)`) or store it elsewhere"
-            case .raiseLargestEntry: "raise `Budget.largestEntry` (`Store.setBudget(_:)`)"
+                "raise the budget or lower its free-disk floor (`Store.setBudget(_:)`, `cachectl budget`), or unpin "
+                    + "entries"
+            case .raiseBudget: "raise the budget (`Store.setBudget(_:)`, `cachectl budget`) or store it elsewhere"
+            case .raiseLargestEntry:
+                "raise `Budget.largestEntry` (`Store.setBudget(_:)`, `cachectl budget --largest-entry`)"
             case .allowOtherOwner:
                 "open it as that user, choose another directory, or set `Configuration.allowsOtherOwner`"
             case .openReadOnly: "set `Configuration.isReadOnly`, or remount the file system"
