@@ -9,9 +9,9 @@ _METHOD = """\
 limited to one event loop, only to the same core. All are on 127.0.0.1 in front of the same origin. Before the
 measurement, every server has to return the origin's bytes, from its cache from the second answer on. A run counts only
 if every answer in it was whole and as expected, and no request for a stored response reached the origin. Misses and the
-load as of a site have content of its own for each URL, as a cache that stores equal content once would gain from
-repetition. Ratios are medians
-over the rounds, in each of which the servers are measured in turn."""
+mixed load use different content for each URL, because a cache that stores equal content once would otherwise benefit.
+In each round the servers are measured in turn. A ratio is the median of the rounds' ratios, and a figure the median of
+one server's rounds, so the two may differ. [left.md](left.md) says what limits the rows that are not met."""
 
 
 def target_table(rows: list[Row]) -> str:
