@@ -31,6 +31,25 @@ package struct SocketWriter {
         return max(0, count ?? 0)
     }
 
+    /// Writes what the system takes at once of two pieces, one behind the other. `sendmsg(2)`.
+    /// - Returns: how many bytes of both, as above.
+    package func write(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Int {
+        guard !first.isEmpty else { return write(second) }
+        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: 2) { pieces in
+            pieces.initializeElement(at: 0, to: Self.piece(first))
+            pieces.initializeElement(at: 1, to: Self.piece(second))
+            var message = msghdr()
+            message.msg_iov = pieces.baseAddress
+            message.msg_iovlen = 2
+            let count = try? transport.withUnsafeTransport { sendmsg($0, &message, Self.flags) }
+            return max(0, count ?? 0)
+        }
+    }
+
+    private static func piece(_ bytes: UnsafeRawBufferPointer) -> iovec {
+        iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+    }
+
     #if canImport(Darwin)
         // SwiftNIO sets F_SETNOSIGPIPE (fcntl(2)).
         private static let flags: CInt = 0

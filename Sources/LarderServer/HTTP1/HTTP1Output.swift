@@ -86,8 +86,12 @@ final class HTTP1Output {
     /// Writes bytes to the socket where nothing is before them.
     /// - Returns: how many of them the system has taken.
     private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
+        sendAtOnce { $0.write(bytes) }
+    }
+
+    private func sendAtOnce(_ write: (SocketWriter) -> Int) -> Int {
         guard let socket, isChannelEmpty else { return 0 }
-        let sent = socket.write(bytes)
+        let sent = write(socket)
         if sent > 0 {
             account.queue(sent)
             took(upTo: account.queued)
@@ -121,6 +125,15 @@ final class HTTP1Output {
         // What is held goes out with it, in one write of the channel.
         let sent = worker.output.readableBytes == 0 ? piece.withUnsafeBytes { sendAtOnce($0) } : 0
         if sent < piece.count { write(ByteBuffer(bytes: piece.dropFirst(sent))) }
+    }
+
+    /// Writes content that is lent for this call: only what the system does not take at once is copied.
+    func write(lent content: UnsafeRawBufferPointer) {
+        let held = worker.output.readableBytes
+        let sent = worker.output.withUnsafeReadableBytes { head in sendAtOnce { $0.write(head, content) } }
+        worker.output.moveReaderIndex(forwardBy: min(sent, held))
+        if worker.output.readableBytes == 0 { worker.output.clear() }
+        worker.output.writeBytes(UnsafeRawBufferPointer(rebasing: content.dropFirst(max(0, sent - held))))
     }
 
     /// Writes bytes as a buffer of their own.

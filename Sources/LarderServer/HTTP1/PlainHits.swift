@@ -31,6 +31,9 @@ struct PlainHits {
 
     /// Up to this many bytes of shared content are copied behind the head: that is less work than a write of their own.
     private static let copiedBytes = 16 << 10
+    /// From this many bytes on content in the store's mapping goes to the system from there: a copy is more work than a
+    /// second piece in the write.
+    private static let lentBytes = 8 << 10
     /// No status line is longer, with the field that ends the connection and the empty line.
     private static let statusLineLength = 100
 
@@ -83,8 +86,13 @@ struct PlainHits {
             write(hit, closes)
             return Answer(record: record)
         case .bytes(let bytes):
-            let part = Int(hit.range.lowerBound)..<Int(hit.range.upperBound)
-            write(hit, closes, UnsafeRawBufferPointer(rebasing: bytes[part]))
+            let part = UnsafeRawBufferPointer(rebasing: bytes[Int(hit.range.lowerBound)..<Int(hit.range.upperBound)])
+            if part.count < Self.lentBytes {
+                write(hit, closes, part)
+            } else {
+                write(hit, closes)
+                output.write(lent: part)
+            }
             return Answer(record: record)
         case .held(let value, let digest):
             guard let bytes = value as? ByteBuffer,

@@ -77,6 +77,16 @@ package struct PlainRequest {
     /// The target as the client sent it.
     package var target: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: head[path]) }
 
+    /// The value of the only line with a name, which is in lower case; nil if there is none, or several.
+    package func onlyValue(_ name: StaticString) -> UnsafeRawBufferPointer? {
+        var value: UnsafeRawBufferPointer?
+        for line in lines where line.name.count == name.utf8CodeUnitCount && head.spells(name, at: line.name) {
+            guard value == nil else { return nil }
+            value = UnsafeRawBufferPointer(rebasing: head[line.value])
+        }
+        return value
+    }
+
     /// The values of all lines with a name, which is in lower case, joined by commas; nil if there is none.
     package func values(_ name: String) -> [UInt8]? {
         var name = name
