@@ -24,6 +24,9 @@ struct PartHeadTests {
             await fixture.cache.drain()
             let (second, _) = try await fixture.getRange(22..<25)
             #expect(second.source == .hit)
+            // The beginning is an answer.
+            let (third, _) = try await fixture.getRange(66..<73)
+            #expect(third.head.headerFields[.contentRange] == "bytes 66-67/100")
         }
     }
 
@@ -71,7 +74,7 @@ struct PartHeadTests {
                     head.headerFields[.contentRange] = nil
                     return .answer(head, RangeOrigin.bytes(0..<Self.total))
                 }
-                return Self.part(range, bytes: [UInt8](repeating: 0, count: range.count), [name: value])
+                return Self.part(range, [name: value], bytes: [UInt8](repeating: 0, count: range.count))
             }
             let (response, bytes) = try await fixture.getRange()
             #expect(response.head.headerFields[.contentEncoding] == nil && bytes == RangeOrigin.bytes(0..<Self.total))
@@ -80,8 +83,41 @@ struct PartHeadTests {
         }
     }
 
+    /// Only an answer to `If-Range` may leave out the content coding.
+    @Test func aPartWithoutTheCodingOfTheOthersIsNotJoined() async throws {
+        try await Fixture.run { fixture in
+            fixture.transport.handler = { request throws(TransportError) in
+                let range = RangeOrigin.range(of: request, length: Self.total) ?? 0..<Self.total
+                return Self.part(range, range.lowerBound < 50 ? [.contentEncoding: "gzip"] : [:])
+            }
+            for range in [0..<10, 50..<60] as [Range<Int64>] {
+                _ = try await fixture.getRange(range)
+                await fixture.cache.drain()
+            }
+            #expect(try fixture.parts.flatMap(\.ranges.ranges) == [50..<60])
+        }
+    }
+
+    /// A 206 may freshen what is stored, but must not change its form.
+    @Test func severalPartsDoNotChangeWhatIsStored() async throws {
+        try await Fixture.run { fixture in
+            fixture.answer(
+                String(repeating: "x", count: 100),
+                [.cacheControl: "max-age=60", .eTag: "\"a\"", .contentType: "text/plain"])
+            _ = try await fixture.get()
+            fixture.transport.handler = { _ throws(TransportError) in
+                Self.part(0..<10, [.contentType: "multipart/byteranges; boundary=a"])
+            }
+            _ = try await fixture.get(fields: [.range: "bytes=0-1,50-51", .cacheControl: "no-cache"])
+            await fixture.cache.drain()
+            let (response, text) = try await fixture.get()
+            #expect(response.source == .hit && text == String(repeating: "x", count: 100))
+            #expect(response.head.headerFields[.contentType] == "text/plain")
+        }
+    }
+
     private static func part(
-        _ range: Range<Int64>, bytes: [UInt8]? = nil, _ fields: HTTPFields = [:]
+        _ range: Range<Int64>, _ fields: HTTPFields = [:], bytes: [UInt8]? = nil
     ) -> TransportResponse {
         let bytes = bytes ?? RangeOrigin.bytes(range)
         var head = RangeOrigin.head(range, of: total)

@@ -125,7 +125,8 @@ extension CacheRules {
     public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
         guard status < 400 || status == 404 || status == 410 else { return false }
         switch obstacle {
-        case .requestNoStore, .requestHasContent, .dependsOnRequest, .statusNotFinal, .noKey: return false
+        case .requestNoStore, .requestHasContent, .dependsOnRequest, .statusNotFinal, .noKey, .partNotUnderstood:
+            return false
         default: return true
         }
     }

@@ -58,6 +58,7 @@ extension CacheRules {
                 response, forwardedRequest: forwardedRequest, stored: stored, requestTime: requestTime,
                 responseTime: responseTime)
         }
+        let isIfRange = forwardedRequest.sent.headerFields.contains(.ifRange)
         if status == 206, isSliced(forwardedRequest), !answers(response, forwardedRequest, now: responseTime) {
             decision.obstacle = .partNotUnderstood
             decision.answer = .fetch(unconditional(forwardedRequest))
@@ -66,6 +67,10 @@ extension CacheRules {
         if let selected, status == 206, stored[selected].body.isComplete,
             hasSameStrongValidator(stored[selected], response, responseTime: responseTime)
         {
+            guard hasSameForm(stored[selected], response, isIfRange: isIfRange) else {
+                decision.obstacle = .partNotUnderstood
+                return decision
+            }
             // Section 3.4: a part of what is stored already brings new fields only.
             let update = freshened(stored[selected], by: response, requestTime: requestTime, responseTime: responseTime)
             keep(
@@ -74,9 +79,9 @@ extension CacheRules {
             return decision
         }
         switch newResponse(
-            response, to: forwardedRequest.request, hasContent: forwardedRequest.hasContent, stored: stored,
-            selected: selected,
-            requestTime: requestTime, responseTime: responseTime, lifetimeSeconds: lifetimeSeconds)
+            response, to: forwardedRequest.request, hasContent: forwardedRequest.hasContent, isIfRange: isIfRange,
+            stored: stored, selected: selected, requestTime: requestTime, responseTime: responseTime,
+            lifetimeSeconds: lifetimeSeconds)
         {
         case .success(let new): decision.store = new
         case .failure(let refusal): decision.obstacle = refusal.obstacle
@@ -208,11 +213,13 @@ extension CacheRules {
             && forwardedRequest.sent.headerFields[.range] != forwardedRequest.request.headerFields[.range]
     }
 
-    /// Whether what the client asked for can be cut out of slices: a server may send less than it was asked for (RFC
-    /// 9110 section 15.3.7), and of a part that has another length than it says nothing can.
+    /// Whether what the client asked for, or its beginning, can be cut out of slices: a server may send less than it
+    /// was asked for (RFC 9110 section 15.3.7), and of a part that has another length than it says nothing can.
     private func answers(_ slices: HTTPResponse, _ forwardedRequest: ForwardedRequest, now: Instant) -> Bool {
         let content = slices.headerFields.single(.contentRange).flatMap { ContentRange($0) }
-        guard let content, Self.hasPlausibleLength(slices, content) else { return false }
+        guard let range = content?.range, !Self.hasSeveralParts(slices),
+            Self.declaredLength(of: slices).map({ $0 == Int64(range.count) }) ?? true
+        else { return false }
         return serve(slices: slices, to: forwardedRequest.request, now: now) != nil
     }
 

@@ -163,8 +163,8 @@ extension CacheRules {
 
     /// Makes the value to be stored from a response, nil with the reason when it is not stored.
     func newResponse(
-        _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool, stored: [StoredResponse], selected: Int?,
-        requestTime: Instant, responseTime: Instant, lifetimeSeconds: Int64? = nil
+        _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool, isIfRange: Bool, stored: [StoredResponse],
+        selected: Int?, requestTime: Instant, responseTime: Instant, lifetimeSeconds: Int64? = nil
     ) -> Result<NewResponse, StoringRefusal> {
         let control = control(of: response)
         let conditions = storingConditions(response, request: request, control)
@@ -204,7 +204,10 @@ extension CacheRules {
         new.head.headerFields.remove(.contentRange)
         new.head.headerFields.remove(.contentLength)
         new.expected = .part(content, existing: ByteRanges())
-        if let selected, canCombine(stored[selected], with: response, content: content, responseTime: responseTime) {
+        if let selected,
+            canCombine(
+                stored[selected], with: response, content: content, isIfRange: isIfRange, responseTime: responseTime)
+        {
             new.head.headerFields = updatedFields(of: stored[selected], from: response, responseTime: responseTime)
             new.policy = self.policy(for: new.head, requestTime: requestTime, responseTime: responseTime)
             new.selecting = stored[selected].selecting
@@ -271,15 +274,14 @@ extension CacheRules {
 
     /// Section 3.4 and RFC 9110 section 15.3.7.3: both have the same strong validator, and the lengths do not
     /// contradict each other.
-    func canCombine(_ stored: StoredResponse, with response: HTTPResponse, content: ContentRange, responseTime: Instant)
-        -> Bool
-    {
+    func canCombine(
+        _ stored: StoredResponse, with response: HTTPResponse, content: ContentRange, isIfRange: Bool,
+        responseTime: Instant
+    ) -> Bool {
         guard case .partial(_, let total) = stored.body, stored.policy.hasStrongValidator,
             !stored.policy.flags.contains(.neverCombined), !nominatesMore(response, than: stored),
             total == nil || content.completeLength == nil || total == content.completeLength,
-            // A 206 may leave it out (RFC 9110 section 15.3.7).
-            !response.headerFields.contains(.contentEncoding)
-                || response.headerFields[.contentEncoding] == stored.head.headerFields[.contentEncoding]
+            hasSameForm(stored, response, isIfRange: isIfRange)
         else { return false }
         return hasSameStrongValidator(stored, response, responseTime: responseTime)
     }
@@ -296,8 +298,18 @@ extension CacheRules {
         response.headerFields.single(.contentLength).flatMap { FieldBytes.number($0, ceiling: .max / 16) }
     }
 
+    /// Whether the bytes of a part are those of a stored representation: two content codings are two, whatever the
+    /// validator says.
+    /// - Parameter isIfRange: whether the part came for `If-Range`: then it may leave out what the client knows (RFC
+    ///   9110 section 15.3.7).
+    func hasSameForm(_ stored: StoredResponse, _ part: HTTPResponse, isIfRange: Bool) -> Bool {
+        guard !Self.hasSeveralParts(part) else { return false }
+        if isIfRange, !part.headerFields.contains(.contentEncoding) { return true }
+        return part.headerFields[.contentEncoding] == stored.head.headerFields[.contentEncoding]
+    }
+
     /// Section 15.3.7.2 of RFC 9110: then `Content-Range` belongs to each part, not to the message.
-    private static func hasSeveralParts(_ response: HTTPResponse) -> Bool {
+    static func hasSeveralParts(_ response: HTTPResponse) -> Bool {
         response.headerFields[.contentType]?.lowercased().hasPrefix("multipart/byteranges") ?? false
     }
 

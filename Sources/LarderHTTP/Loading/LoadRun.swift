@@ -250,7 +250,9 @@ struct LoadRun: Sendable {
                 response.body = ResponseBody(length: length, holder: reader.spool) { try await reader.next() }
             }
             var shared: Load.Shared?
-            if let storing, forwardedRequest.purpose != .complete {
+            // What came for the leader's own range, after slices were of no use, is not what others wait for.
+            let isForAll = forwardedRequest.isSliced || !pending.forwardedRequest.isSliced
+            if let storing, forwardedRequest.purpose != .complete, isForAll {
                 shared = Load.Shared(
                     new: storing.new, contentRange: received.head.headerFields[.contentRange],
                     content: .arriving(spool),
