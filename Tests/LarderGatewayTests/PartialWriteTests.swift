@@ -55,6 +55,21 @@ struct PartialWriteTests {
         }
     }
 
+    /// Requests wait until the client has taken the answers before theirs; that it sends no more changes nothing.
+    @Test func aClientThatHasEndedItsSideGetsAllAnswers() async throws {
+        let length = 600 << 10
+        try await withStored([length]) { setting in
+            let client = try await RawClient.connect(to: setting.port, receiveBuffer: 64 << 10)
+            try await client.setReading(false)
+            try await client.send(String(repeating: get("/\(length)"), count: 20))
+            await setting.settles()
+            try await client.finishSending()
+            try await client.setReading(true)
+            try Self.expect([Int](repeating: length, count: 20), in: try await client.rest())
+            await #expect(setting.gateway.readCounters().clientAborts == 0)
+        }
+    }
+
     private static let transport = ScriptedTransport { request in
         .bytes(content(Int(request.head.path?.dropFirst() ?? "") ?? 0), fresh)
     }

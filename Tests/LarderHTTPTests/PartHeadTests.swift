@@ -24,9 +24,9 @@ struct PartHeadTests {
             await fixture.cache.drain()
             let (second, _) = try await fixture.getRange(22..<25)
             #expect(second.source == .hit)
-            // The beginning is an answer.
+            // The beginning is not enough either; what comes for the range itself is passed on.
             let (third, _) = try await fixture.getRange(66..<73)
-            #expect(third.head.headerFields[.contentRange] == "bytes 66-67/100")
+            #expect(third.head.headerFields[.contentRange] == "bytes 66-69/100")
         }
     }
 
@@ -58,6 +58,35 @@ struct PartHeadTests {
             _ = try? await fixture.getRange(30..<60)
             await fixture.cache.drain()
             try await #expect(fixture.store.figures().entryCount == 0)
+        }
+    }
+
+    /// A message that does not say its length has to come to its end.
+    @Test(arguments: [true, false]) func aPartWithoutALengthIsStoredAtItsEnd(isWhole: Bool) async throws {
+        try await Fixture.run { fixture in
+            fixture.transport.handler = { _ throws(TransportError) in
+                TransportResponse(
+                    head: RangeOrigin.head(30..<60, of: Self.total),
+                    body: Pieces([RangeOrigin.bytes(30..<(isWhole ? 60 : 40))], isComplete: isWhole).body(length: nil))
+            }
+            _ = try? await fixture.getRange(30..<60)
+            await fixture.cache.drain()
+            try await #expect((fixture.store.figures().entryCount > 0) == isWhole)
+        }
+    }
+
+    /// The second gap is not the answer to the client's request.
+    @Test func aLaterGapOfAnotherFormIsAnError() async throws {
+        try await Fixture.run { fixture in
+            fixture.serveRanges(of: Self.total)
+            _ = try await fixture.getRange(40..<60)
+            fixture.transport.handler = { request throws(TransportError) in
+                let range = RangeOrigin.range(of: request, length: Self.total) ?? 0..<Self.total
+                return Self.part(range, range.lowerBound == 60 ? [.contentEncoding: "gzip"] : [:])
+            }
+            let response = try await fixture.cache.fetch(Fixture.url)
+            let kind = await errorKind { for try await _ in response.body {} }
+            #expect(kind == .origin)
         }
     }
 

@@ -67,7 +67,7 @@ extension CacheRules {
         if let selected, status == 206, stored[selected].body.isComplete,
             hasSameStrongValidator(stored[selected], response, responseTime: responseTime)
         {
-            guard hasSameForm(stored[selected], response, isIfRange: isIfRange) else {
+            guard hasForm(of: stored[selected].head, response, isIfRange: isIfRange) else {
                 decision.obstacle = .partNotUnderstood
                 return decision
             }
@@ -213,14 +213,18 @@ extension CacheRules {
             && forwardedRequest.sent.headerFields[.range] != forwardedRequest.request.headerFields[.range]
     }
 
-    /// Whether what the client asked for, or its beginning, can be cut out of slices: a server may send less than it
-    /// was asked for (RFC 9110 section 15.3.7), and of a part that has another length than it says nothing can.
+    /// Whether what the client asked for can be cut out of slices: a server may send less than it was asked for (RFC
+    /// 9110 section 15.3.7), and of a part that has another length than it says nothing can.
     private func answers(_ slices: HTTPResponse, _ forwardedRequest: ForwardedRequest, now: Instant) -> Bool {
         let content = slices.headerFields.single(.contentRange).flatMap { ContentRange($0) }
-        guard let range = content?.range, !Self.hasSeveralParts(slices),
-            Self.declaredLength(of: slices).map({ $0 == Int64(range.count) }) ?? true
+        guard let content, let range = content.range, !Self.hasSeveralParts(slices),
+            Self.declaredLength(of: slices).map({ $0 == Int64(range.count) }) ?? true,
+            let served = serve(slices: slices, to: forwardedRequest.request, now: now)
         else { return false }
-        return serve(slices: slices, to: forwardedRequest.request, now: now) != nil
+        // Of an unknown length the end may be what came.
+        guard case .range = served.content, let total = content.completeLength else { return true }
+        return wantedRange(of: forwardedRequest.request, length: total).map { $0.upperBound <= range.upperBound }
+            ?? true
     }
 
     /// The client's request again, without what the cache added.

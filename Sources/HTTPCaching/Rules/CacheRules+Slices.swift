@@ -52,4 +52,12 @@ extension CacheRules {
         served.head.headerFields.set(.contentLength, String(range.count))
         return served
     }
+
+    /// The first range that a request asks for of a representation with this length, in bytes; nil if there is none.
+    func wantedRange(of request: HTTPRequest, length: Int64) -> Range<Int64>? {
+        guard let value = request.headerFields.single(.range), case .bytes(let field) = RangeField.parse(value) else {
+            return nil
+        }
+        return field.resolved(length: length).first
+    }
 }

@@ -281,7 +281,7 @@ extension CacheRules {
         guard case .partial(_, let total) = stored.body, stored.policy.hasStrongValidator,
             !stored.policy.flags.contains(.neverCombined), !nominatesMore(response, than: stored),
             total == nil || content.completeLength == nil || total == content.completeLength,
-            hasSameForm(stored, response, isIfRange: isIfRange)
+            hasForm(of: stored.head, response, isIfRange: isIfRange)
         else { return false }
         return hasSameStrongValidator(stored, response, responseTime: responseTime)
     }
@@ -298,14 +298,17 @@ extension CacheRules {
         response.headerFields.single(.contentLength).flatMap { FieldBytes.number($0, ceiling: .max / 16) }
     }
 
-    /// Whether the bytes of a part are those of a stored representation: two content codings are two, whatever the
-    /// validator says.
-    /// - Parameter isIfRange: whether the part came for `If-Range`: then it may leave out what the client knows (RFC
-    ///   9110 section 15.3.7).
-    func hasSameForm(_ stored: StoredResponse, _ part: HTTPResponse, isIfRange: Bool) -> Bool {
+    /// Whether the bytes of a part are those of a representation: two content codings are two, whatever the validator
+    /// says.
+    /// - Parameters:
+    ///   - head: of the representation.
+    ///   - part: the head of the part.
+    ///   - isIfRange: whether the part came for `If-Range`: then it may leave out what the client knows (RFC 9110
+    ///     section 15.3.7).
+    package func hasForm(of head: HTTPResponse, _ part: HTTPResponse, isIfRange: Bool) -> Bool {
         guard !Self.hasSeveralParts(part) else { return false }
         if isIfRange, !part.headerFields.contains(.contentEncoding) { return true }
-        return part.headerFields[.contentEncoding] == stored.head.headerFields[.contentEncoding]
+        return part.headerFields[.contentEncoding] == head.headerFields[.contentEncoding]
     }
 
     /// Section 15.3.7.2 of RFC 9110: then `Content-Range` belongs to each part, not to the message.

@@ -55,7 +55,8 @@ extension Loader {
             let range = ContentRange(Array(field.utf8))?.range,
             fields[.eTag] == head.headerFields[.eTag],
             fields[.eTag] != nil || fields[.lastModified] == nil
-                || fields[.lastModified] == head.headerFields[.lastModified]
+                || fields[.lastModified] == head.headerFields[.lastModified],
+            rules.hasForm(of: head, response.head, isIfRange: sent.headerFields.contains(.ifRange))
         else {
             throw FetchError(
                 .origin, url: url, "\(url) changed while the parts that the cache lacks were fetched: ask again")

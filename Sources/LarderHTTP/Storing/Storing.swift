@@ -171,7 +171,9 @@ struct Storing: Sendable {
     }
 
     private func commit(receivedBytes: Int64, isComplete: Bool) async -> (isStored: Bool, isWhole: Bool) {
-        guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
+        // Only the end of a message without a length shows whether it agrees with `Content-Range`.
+        let isPlausible = isComplete || new.announcedRange == nil || length != nil
+        guard isPlausible, let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
             let commit = changes.generations.beginCommit(guards)
         else {
             await drop()

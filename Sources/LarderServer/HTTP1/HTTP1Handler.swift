@@ -127,7 +127,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
         input.end()
         if output.hasUnsent || responder.current != nil { output.noteTaken() }
         switch phase {
-        case .head: closeWhenWritten()
+        // Requests that wait until the client takes more are answered first.
+        case .head: if input.isEmpty { closeWhenWritten() } else { goOn() }
         case .exchange:
             if let current = responder.current {
                 if current.isAnswered { return }
