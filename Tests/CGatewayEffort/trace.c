@@ -14,7 +14,9 @@ uint64_t effort_calls(int number) { return number >= 0 && number < EFFORT_NUMBER
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +58,21 @@ const char *effort_call_name(int number) {
     return number >= 0 && number < EFFORT_NUMBERS ? known[number].name : NULL;
 }
 
-static void entered(const struct ptrace_syscall_info *info) {
+/// The bytes of a message, whose address is in the memory of the traced thread.
+static uint64_t message_bytes(pid_t thread, uint64_t address) {
+    struct msghdr message;
+    struct iovec pieces[8], here = {&message, sizeof message}, there = {(void *)(uintptr_t)address, sizeof message};
+    if (process_vm_readv(thread, &here, 1, &there, 1, 0) != sizeof message || message.msg_iovlen > 8) return 0;
+    size_t length = message.msg_iovlen * sizeof *pieces;
+    here = (struct iovec){pieces, length};
+    there = (struct iovec){message.msg_iov, length};
+    if (process_vm_readv(thread, &here, 1, &there, 1, 0) != (ssize_t)length) return 0;
+    uint64_t sum = 0;
+    for (size_t index = 0; index < message.msg_iovlen; index++) sum += pieces[index].iov_len;
+    return sum;
+}
+
+static void entered(pid_t thread, const struct ptrace_syscall_info *info) {
     uint64_t number = info->entry.nr;
     if (number >= EFFORT_NUMBERS) number = EFFORT_NUMBERS - 1;
     // Eight bytes are an eventfd's or a timerfd's: neither a message of HTTP nor a frame is that short.
@@ -64,8 +80,10 @@ static void entered(const struct ptrace_syscall_info *info) {
         _Atomic uint64_t *count = number == SYS_write ? &effort_counts->wakeups : &effort_counts->wakeup_reads;
         atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
     }
-    if (number == SYS_sendto) {
-        atomic_fetch_add_explicit(&effort_counts->sent, info->entry.args[2], memory_order_relaxed);
+    if (number == SYS_sendto || number == SYS_sendmsg) {
+        const __u64 *arguments = info->entry.args;
+        uint64_t sent = number == SYS_sendto ? arguments[2] : message_bytes(thread, arguments[1]);
+        atomic_fetch_add_explicit(&effort_counts->sent, sent, memory_order_relaxed);
     }
     atomic_fetch_add_explicit(&effort_counts->calls[number], 1, memory_order_relaxed);
 }
@@ -77,7 +95,7 @@ static void resume(pid_t thread, int status) {
         struct ptrace_syscall_info info;
         memset(&info, 0, sizeof info);
         if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) > 0 && info.op == PTRACE_SYSCALL_INFO_ENTRY) {
-            entered(&info);
+            entered(thread, &info);
         }
         signal = 0;
     } else if (event == PTRACE_EVENT_STOP) {

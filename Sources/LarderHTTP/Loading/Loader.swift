@@ -46,7 +46,7 @@ final class Loader: Sendable {
         Loader(context, questions, answering, builder, lookup, changes, origin, active: active)
     }
 
-    private var rules: CacheRules { context.rules }
+    var rules: CacheRules { context.rules }
     private var configuration: HTTPCacheConfiguration { context.configuration }
 
     /// Loads what the store could not answer. Returns when the head of the answer is there.
