@@ -62,6 +62,25 @@ struct LeavingTests {
         }
     }
 
+    /// Behind requests that wait until it reads.
+    @Test func contentThatDoesNotComeAnyMoreEndsTheConnection() async throws {
+        let transport = ScriptedTransport { _ in .bytes(body(600_000, 1), fresh) }
+        try await withGateway(transport: transport) { setting in
+            let client = try await RawClient.connect(to: setting.port, receiveBuffer: 64 << 10)
+            _ = try await client.exchange(get("/a"))
+            try await client.setReading(false)
+            try await client.send(
+                String(repeating: get("/a"), count: 20) + get("/", "Content-Length: 10", method: "POST") + "12345")
+            try await client.finishSending()
+            await setting.settles()
+            try await client.setReading(true)
+            for _ in 0..<20 { try await #expect(client.response().body == body(600_000, 1)) }
+            // With an answer to the last, or without.
+            _ = try await client.rest()
+            try await setting.waitForConnections(0)
+        }
+    }
+
     /// Hits, shared and lonely misses, stored and not; heads and bodies that are on their way when the client goes.
     @Test func clientsMayLeaveAtAnyMoment() async throws {
         let transport = ScriptedTransport { request in

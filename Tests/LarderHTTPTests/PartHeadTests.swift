@@ -75,6 +75,25 @@ struct PartHeadTests {
         }
     }
 
+    /// The client asked for less, and has it before the message has shown its length.
+    @Test(arguments: [16, 40]) func aSliceWithoutALengthComesToItsEnd(_ sent: Int64) async throws {
+        try await Fixture.run({ $0.sliceBytes = 16 }) { fixture in
+            fixture.transport.handler = { request throws(TransportError) in
+                let range = RangeOrigin.range(of: request, length: Self.total) ?? 0..<Self.total
+                let bytes = RangeOrigin.bytes(range.lowerBound..<range.lowerBound + sent)
+                let pieces = stride(from: 0, to: bytes.count, by: 8).map { Array(bytes[$0..<$0 + 8]) }
+                return TransportResponse(
+                    head: RangeOrigin.head(range, of: Self.total), body: Pieces(pieces).body(length: nil))
+            }
+            try await #expect(fixture.getRange(16..<20).1 == RangeOrigin.bytes(16..<20))
+            await fixture.cache.drain()
+            try await #expect((fixture.store.figures().entryCount > 0) == (sent == 16))
+            guard sent == 16 else { return }
+            let (response, bytes) = try await fixture.getRange(26..<30)
+            #expect(response.source == .hit && bytes == RangeOrigin.bytes(26..<30))
+        }
+    }
+
     /// The second gap is not the answer to the client's request.
     @Test func aLaterGapOfAnotherFormIsAnError() async throws {
         try await Fixture.run { fixture in

@@ -59,7 +59,7 @@ extension CacheRules {
                 responseTime: responseTime)
         }
         let isIfRange = forwardedRequest.sent.headerFields.contains(.ifRange)
-        if status == 206, isSliced(forwardedRequest), !answers(response, forwardedRequest, now: responseTime) {
+        if status == 206, forwardedRequest.isSliced, !answers(response, forwardedRequest, now: responseTime) {
             decision.obstacle = .partNotUnderstood
             decision.answer = .fetch(unconditional(forwardedRequest))
             return decision
@@ -205,12 +205,6 @@ extension CacheRules {
         case .nothing: decision.answer = .fetch(unconditional(forwardedRequest))
         }
         return decision
-    }
-
-    /// Whether the range was widened to slices.
-    private func isSliced(_ forwardedRequest: ForwardedRequest) -> Bool {
-        forwardedRequest.purpose == .forward
-            && forwardedRequest.sent.headerFields[.range] != forwardedRequest.request.headerFields[.range]
     }
 
     /// Whether what the client asked for can be cut out of slices: a server may send less than it was asked for (RFC

@@ -61,3 +61,10 @@ extension CacheRules {
         return field.resolved(length: length).first
     }
 }
+
+extension ForwardedRequest {
+    /// Whether its range was widened to slices.
+    package var isSliced: Bool {
+        purpose == .forward && sent.headerFields[.range] != request.headerFields[.range]
+    }
+}

@@ -37,3 +37,23 @@ final class ExactBody: Sendable {
         return piece
     }
 }
+
+extension TransportBody {
+    /// The same bytes, of which there may be no more than these: with more it breaks off.
+    func limited(to count: Int64) -> TransportBody {
+        let left = Mutex(count)
+        return TransportBody(length: length) { () throws(TransportError) in
+            guard let piece = try await self.next() else { return nil }
+            let isWithin = left.withLock { left in
+                left -= Int64(piece.count)
+                return left >= 0
+            }
+            guard isWithin else {
+                throw TransportError(
+                    .malformedResponse, mayHaveBeenSeen: true,
+                    "the origin sent more bytes than Content-Range says")
+            }
+            return piece
+        }
+    }
+}

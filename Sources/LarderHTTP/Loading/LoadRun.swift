@@ -231,8 +231,14 @@ struct LoadRun: Sendable {
         }
         // Where a load is not shared, each client would have one of its own.
         let isSlice = joinKey != nil && forwardedRequest.isSliced
+        var (arriving, length) = (received.body, received.body.length)
+        if isSlice, length == nil, let range = storing?.new.announcedRange {
+            // It comes to its end without a reader, so it has to have one.
+            length = Int64(range.count)
+            arriving = arriving.limited(to: Int64(range.count))
+        }
         let spool = Spool(
-            length: received.body.length, sink: storing?.sink,
+            length: length, sink: storing?.sink,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
             abandoned: loader.abandoned,
             usefulRest: isSlice ? loader.context.configuration.sliceBytes ?? 0 : 0,
@@ -261,7 +267,7 @@ struct LoadRun: Sendable {
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
         let isWhole = await Pump(
-            url: url, body: received.body, spool: spool, storing: storing, claim: claim,
+            url: url, body: arriving, spool: spool, storing: storing, claim: claim,
             clock: loader.context.configuration.clock
         ).run()
         if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
@@ -279,9 +285,7 @@ struct LoadRun: Sendable {
         now: Instant
     ) -> ServedResponse? {
         guard case .asReceived = decision.answer, forwardedRequest.request.method == .get else { return nil }
-        if received.head.status == .partialContent, forwardedRequest.purpose == .forward,
-            forwardedRequest.sent.headerFields[.range] != forwardedRequest.request.headerFields[.range]
-        {
+        if received.head.status == .partialContent, forwardedRequest.isSliced {
             return rules.serve(slices: received.head, to: forwardedRequest.request, now: now)
         }
         guard received.head.status == .ok, var new else { return nil }

@@ -321,8 +321,3 @@ final class Loader: Sendable {
         return result.answer
     }
 }
-
-extension ForwardedRequest {
-    /// Whether its range was widened to slices.
-    var isSliced: Bool { purpose == .forward && sent.headerFields[.range] != request.headerFields[.range] }
-}

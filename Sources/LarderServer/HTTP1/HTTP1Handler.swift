@@ -131,7 +131,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
         case .head: if input.isEmpty { closeWhenWritten() } else { goOn() }
         case .exchange:
             if let current = responder.current {
-                if current.isAnswered { return }
+                // What is missing of its request does not come any more.
+                if current.isAnswered { return closeWhenWritten() }
                 let isEarly = worker.core.time.now() - current.completed <= Self.halfClosureTime
                 if !current.isIncomplete, current.hasBegun || isEarly { return }
             }
@@ -194,7 +195,10 @@ final class HTTP1Handler: ChannelDuplexHandler {
             case .head:
                 guard !input.isEmpty, canAnswer(), phase == .head, takeHead() else { return }
             case .exchange:
-                if let current = responder.current, current.isIncomplete { takeContent(of: current) }
+                if let current = responder.current, current.isIncomplete {
+                    takeContent(of: current)
+                    if phase == .exchange, input.hasEnded, input.isEmpty, current.isIncomplete { return inputEnded() }
+                }
                 guard finishExchange() else { return }
             case .lingering, .tunnel, .over:
                 return
