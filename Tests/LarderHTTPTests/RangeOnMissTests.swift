@@ -160,8 +160,7 @@ struct RangeOnMissTests {
         }
     }
 
-    /// Of many slices only the last is of use to others; a 206 of unknown length may never end, and what is not shared
-    /// each client would get for itself.
+    /// Of many slices only the last is of use to others, and what is not shared each client would get for itself.
     @Test(arguments: SliceLeaver.allCases)
     func aLoadOfSlicesEndsWithItsReader(_ leaver: SliceLeaver) async throws {
         let (slice, length): (Int64, Int64) = (64 << 10, 512 << 10)
@@ -178,8 +177,7 @@ struct RangeOnMissTests {
             fixture.transport.handler = { _ throws(TransportError) in
                 TransportResponse(
                     head: RangeOrigin.head(0..<length, of: 2 * length),
-                    body: TransportBody(length: leaver == .unknownLength ? nil : length) {
-                        () throws(TransportError) in
+                    body: TransportBody(length: length) { () throws(TransportError) in
                         sent.increment()
                         if sent.value > length / step / 2 { await gate.wait() }
                         return try pieces.next()
@@ -217,5 +215,5 @@ struct RangeOnMissTests {
 
 /// Why a load whose range was widened to slices does not continue without its reader.
 enum SliceLeaver: CaseIterable {
-    case manySlices, unknownLength, notShared, noPlace
+    case manySlices, notShared, noPlace
 }

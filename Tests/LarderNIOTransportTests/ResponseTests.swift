@@ -18,9 +18,12 @@ struct ResponseTests {
             try await peer.write(bytes)
         } _: { server in
             try await withTransport { transport in
+                var request = get(server, method: method)
+                // For a busy machine.
+                request.timeouts = Timeouts(connect: .seconds(120), read: .seconds(120))
                 let result: Result<TransportResponse, TransportError>
                 do throws(TransportError) {
-                    result = .success(try await transport.send(get(server, method: method)))
+                    result = .success(try await transport.send(request))
                 } catch {
                     result = .failure(error)
                 }
