@@ -58,7 +58,8 @@ extension CacheRules {
                 response, forwardedRequest: forwardedRequest, stored: stored, requestTime: requestTime,
                 responseTime: responseTime)
         }
-        let isIfRange = forwardedRequest.sent.headerFields.contains(.ifRange)
+        // The first look for a field hashes the names of all: not where no answer depends on it.
+        let isIfRange = status == 206 && forwardedRequest.sent.headerFields.contains(.ifRange)
         if status == 206, forwardedRequest.isSliced, !answers(response, forwardedRequest, now: responseTime) {
             decision.obstacle = .partNotUnderstood
             decision.answer = .fetch(unconditional(forwardedRequest))
