@@ -439,8 +439,9 @@ struct PlacedPartTests {
             fixture.serveRanges(of: 1 << 20)
             for number in Int64(0)..<(Int64(StoredPart.rangeLimit / 2) + 10) {
                 _ = try await fixture.getRange((number * 100)..<(number * 100 + 10))
+                // A load that is not over lets the next one write to its part, however many ranges that has.
+                await fixture.cache.drain()
             }
-            await fixture.cache.drain()
             #expect(try fixture.parts.map(\.ranges.ranges.count) == [StoredPart.rangeLimit / 2, 10])
             try await #expect(fixture.getRange().1 == RangeOrigin.bytes(0..<(1 << 20)))
             await fixture.cache.drain()

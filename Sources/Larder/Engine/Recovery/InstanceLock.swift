@@ -47,7 +47,10 @@ final class InstanceLock: Sendable {
             try FileSystem.openIfPresent(name, in: staging, flags: O_RDONLY)
         }
         guard let descriptor = opened else { return false }
-        return try !FileSystem.lock(descriptor, .shared, wait: false, path: staging.path(of: name))
+        guard try FileSystem.lock(descriptor, .shared, wait: false, path: staging.path(of: name)) else { return true }
+        // Not only closed: a process that is being started may have a copy, and the lock with it.
+        FileSystem.unlock(descriptor)
+        return false
     }
 
     /// Locks the file of another instance if that is dead; nil while it lives.
@@ -70,5 +73,7 @@ final class InstanceLock: Sendable {
         let descriptor: OwnedDescriptor?
 
         init(descriptor: OwnedDescriptor?) { self.descriptor = descriptor }
+
+        deinit { if let descriptor { FileSystem.unlock(descriptor) } }
     }
 }
