@@ -62,6 +62,51 @@ struct LeavingTests {
         }
     }
 
+    /// As `nc -N` does with a file: the queue of its content is full when its end comes.
+    @Test func aClientThatEndsItsSideWithItsContentGetsItsAnswer() async throws {
+        let mayRead = Latch()
+        let taking = ScriptedTransport.takingContent()
+        let transport = ScriptedTransport { request throws(TransportError) in
+            if request.head.method == .get { return .text("other") }
+            await mayRead.wait()
+            return try await taking.send(request)
+        }
+        try await withGateway(transport: transport) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/", "Content-Length: 524288", method: "POST"))
+            try await client.send(body(512 << 10, 1))
+            try await client.finishSending()
+            // Also what has no room in the queue: a connection that ends is read to its end.
+            try await setting.waitForBytes(512 << 10)
+            mayRead.open()
+            try await #expect(client.response().text == "complete")
+            try await #expect(client.rest().isEmpty)
+        }
+    }
+
+    @Test func contentThatBreaksOffTakesNoEarlierAnswerAlong() async throws {
+        let mayAnswer = Latch()
+        let taking = ScriptedTransport.takingContent()
+        let transport = ScriptedTransport { request throws(TransportError) in
+            if request.head.method == .post { return try await taking.send(request) }
+            if request.head.path == "/a" { await mayAnswer.wait() }
+            return TransportResponse(
+                head: HTTPResponse(status: .ok), body: Pieces([Array("first".utf8)]).body(length: nil))
+        }
+        try await withGateway(transport: transport) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/a") + get("/b", "Content-Length: 5", method: "POST") + "ab")
+            try await client.finishSending()
+            // The event loop has seen its end when it answers another.
+            let other = try await setting.connect()
+            try await #expect(other.exchange(get("/other")).text == "first")
+            try await other.close()
+            mayAnswer.open()
+            try await #expect(client.response().text == "first")
+            try await #expect(client.rest().isEmpty)
+        }
+    }
+
     /// Behind requests that wait until it reads.
     @Test func contentThatDoesNotComeAnyMoreEndsTheConnection() async throws {
         let transport = ScriptedTransport { _ in .bytes(body(600_000, 1), fresh) }

@@ -69,6 +69,10 @@ def h2load_command(
     return [*command, *(argument for field in fields for argument in ("-H", field)), url]
 
 
+def h2load_list_command(urls: pathlib.Path, streams: int, seconds: float) -> list[str]:
+    return [*h2load_command("", seconds, clients=1, streams=streams)[:-1], "-i", str(urls)]
+
+
 def run_wrk(
     server: Server,
     body: Body,
@@ -117,8 +121,7 @@ def run_h2load_list(
     server: Server, urls: pathlib.Path, streams: int, seconds: int, *, cores: Cores | None
 ) -> LoadResult:
     """One client, for the URLs in a file, in order."""
-    command = h2load_command("", seconds, clients=1, streams=streams)[:-1]
-    return _h2load(server, [*command, "-i", str(urls)], None, seconds, cores)
+    return _h2load(server, h2load_list_command(urls, streams, seconds), None, seconds, cores)
 
 
 def _h2load(

@@ -11,7 +11,8 @@ measurement, every server has to return the origin's bytes, from its cache from 
 if every answer in it was whole and as expected, and no request for a stored response reached the origin. Misses and the
 mixed load use different content for each URL, because a cache that stores equal content once would otherwise benefit.
 In each round the servers are measured in turn. A ratio is the median of the rounds' ratios, and a figure the median of
-one server's rounds, so the two may differ. [left.md](left.md) says what limits the rows that are not met."""
+one server's rounds, so the two may differ. The first column is the number of the target, as `--only` takes it: G for
+the gateway as a whole, S22 for its compression. [left.md](left.md) says what limits the rows that are not met."""
 
 
 def target_table(rows: list[Row]) -> str:

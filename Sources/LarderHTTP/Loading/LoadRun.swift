@@ -256,9 +256,12 @@ struct LoadRun: Sendable {
                 response.body = ResponseBody(length: length, holder: reader.spool) { try await reader.next() }
             }
             var shared: Load.Shared?
-            // What came for the leader's own range, after slices were of no use, is not what others wait for.
+            // What came for the leader's own range, after slices were of no use, is not what others wait for. Nor is a
+            // part with a byte less than it says: no range can be cut out of it.
             let isForAll = forwardedRequest.isSliced || !pending.forwardedRequest.isSliced
-            if let storing, forwardedRequest.purpose != .complete, isForAll {
+            let announced = storing?.new.announcedRange.map { Int64($0.count) }
+            let isAsLong = announced == nil || received.body.length == nil || received.body.length == announced
+            if let storing, forwardedRequest.purpose != .complete, isForAll, isAsLong {
                 shared = Load.Shared(
                     new: storing.new, contentRange: received.head.headerFields[.contentRange],
                     content: .arriving(spool),

@@ -130,13 +130,17 @@ final class HTTP1Handler: ChannelDuplexHandler {
         // Requests that wait until the client takes more are answered first.
         case .head: if input.isEmpty { closeWhenWritten() } else { goOn() }
         case .exchange:
-            if let current = responder.current {
-                // What is missing of its request does not come any more.
-                if current.isAnswered { return closeWhenWritten() }
-                let isEarly = worker.core.time.now() - current.completed <= Self.halfClosureTime
-                if !current.isIncomplete, current.hasBegun || isEarly { return }
+            if let current = responder.current, !current.isAnswered {
+                if current.isIncomplete {
+                    // The rest of its content has come, and waits until it is wanted.
+                    if !input.isEmpty { return }
+                } else if current.hasBegun || worker.core.time.now() - current.completed <= Self.halfClosureTime {
+                    return
+                }
+                responder.cancelLoad()
             }
-            close()
+            // Behind the answers to earlier requests.
+            closeWhenWritten()
         case .lingering: if !isEnding { closeWhenWritten() }
         case .tunnel: tunnel?.clientFinished()
         case .over: break
